@@ -1,0 +1,49 @@
+"""The command line: one verb per file, wired together here.
+
+Nothing imported by this module may import JAX: `tailstep --help`, `validate`, `show`, `catalog` and `schema` have to answer at
+once. A verb that samples imports the engine inside its function.
+
+Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input, 130 interrupted.
+"""
+
+import sys
+
+import typer
+
+from mc.cli.catalog import catalog
+from mc.cli.collective import collective
+from mc.cli.run import run
+from mc.cli.schema import schema
+from mc.cli.show import show
+from mc.cli.validate import validate
+from mc.errors import InputError
+
+app = typer.Typer(
+    name="tailstep",
+    help="How long does a step take when thousands of chips wait for the slowest of them?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(run)
+app.command()(collective)
+app.command()(catalog)
+app.command()(validate)
+app.command()(show)
+app.command()(schema)
+
+
+def main() -> None:
+    """Entry point of the `tailstep` command and of `python -m mc`."""
+    try:
+        app()
+    except InputError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe (`| head`) left; there is nobody to tell.
+        sys.stderr.close()
+        sys.exit(0)

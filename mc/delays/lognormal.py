@@ -1,0 +1,50 @@
+"""Lognormal jitter: many small factors multiplied."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.scipy.special import log_ndtr, ndtr, ndtri
+from jaxtyping import Array, Float
+
+from mc.delays.base import AbstractDelay
+from mc.delays.checks import scalar
+from mc.delays.numerics import LOG_2
+
+
+class Lognormal(AbstractDelay):
+    """log T is normal with mean log `median` and standard deviation `sigma`."""
+
+    median: Float[Array, ""] = eqx.field(converter=scalar("median", minimum=0.0, open_minimum=True))
+    sigma: Float[Array, ""] = eqx.field(converter=scalar("sigma", minimum=0.0, open_minimum=True))
+
+    @staticmethod
+    def from_mean_cv(mean: float, cv: float) -> "Lognormal":
+        """From the mean and the coefficient of variation: σ² = log(1 + cv²), median = mean·e^{−σ²/2}."""
+        mean = scalar("mean", minimum=0.0, open_minimum=True)(mean)
+        variance = jnp.log1p(jnp.square(scalar("cv", minimum=0.0, open_minimum=True)(cv)))
+        return Lognormal(mean * jnp.exp(-variance / 2), jnp.sqrt(variance))
+
+    def log_survival(self, t):
+        """log Φ(−z) with z = log(t/median)/σ."""
+        positive = t > 0
+        z = jnp.log(jnp.where(positive, t, self.median) / self.median) / self.sigma
+        return jnp.where(positive, log_normal_survival(z), 0.0)
+
+    def quantile(self, log_survival):
+        """Median·e^{σz} at the normal quantile z."""
+        return self.median * jnp.exp(self.sigma * normal_quantile(log_survival))
+
+
+def log_normal_survival(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """log Φ(−z), to relative precision at both ends (`log_ndtr` alone loses it where Φ is near 1)."""
+    upper = z > 0
+    return jnp.where(upper, log_ndtr(-jnp.where(upper, z, 0.0)), jnp.log1p(-ndtr(jnp.where(upper, 0.0, z))))
+
+
+def normal_quantile(log_survival: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """z with log Φ(−z) = `log_survival`, from whichever tail is the smaller number; ±∞ at the ends."""
+    upper = log_survival < -LOG_2
+    tail = jnp.where(upper, jnp.exp(jnp.where(upper, log_survival, -1.0)), -jnp.expm1(jnp.where(upper, -1.0, log_survival)))
+    inside = tail > 0
+    z = ndtri(jnp.where(inside, tail, 0.5))
+    z = jnp.where(inside, z, -jnp.inf)
+    return jnp.where(upper, -z, z)
