@@ -1,10 +1,10 @@
-"""Do the intervals cover? Each law's true mean and quantiles are known in closed form; count how often the interval holds them.
+"""Do the intervals cover? For laws with known mean and quantiles, count how often the interval holds them.
 
     python -m experiments.coverage [--quick] [--json]
 
-For every law, confidence and statistic: the fraction of simulated runs whose interval covers the truth, and the fraction whose
-interval has no upper bound (which covers, but says nothing). The laws are chosen to hurt: a long tail, rare pauses, ties, and runs
-whose steps share the persistent state of their realisation.
+For every law, confidence and statistic: the fraction of simulated runs whose interval covers the truth, and
+the fraction whose interval has no upper bound (which covers, but says nothing). The laws are chosen to hurt:
+a long tail, rare pauses, ties, and runs whose steps share the persistent state of their realisation.
 """
 
 import argparse
@@ -83,8 +83,10 @@ def _effects(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.fl
     return np.exp(BETWEEN * rng.standard_normal((rows, 1)) + WITHIN * rng.standard_normal((rows, columns)))
 
 
-def _slow_chips(probability: float, slowdown: float, jitter: float = 0.2) -> tuple[Sampler, float, Callable[[float], float]]:
-    """A realisation holds a slow chip with `probability`, and all its steps are then `slowdown` times as long."""
+def _slow_chips(
+    probability: float, slowdown: float, jitter: float = 0.2
+) -> tuple[Sampler, float, Callable[[float], float]]:
+    """With `probability` a realisation holds a slow chip: all its steps are `slowdown` times as long."""
 
     def sample(rng: np.random.Generator, rows: int, columns: int) -> NDArray[np.floating]:
         factor = np.where(rng.random((rows, 1)) < probability, slowdown, 1.0)
@@ -127,7 +129,14 @@ LAWS = (
         float(LEVELS @ WEIGHTS),
         lambda p: float(LEVELS[np.searchsorted(np.cumsum(WEIGHTS), p)]),
     ),
-    Law("realisations, random effect", 50, 100, _effects, float(np.exp(_SIGMA**2 / 2)), _lognormal_quantile(_SIGMA)),
+    Law(
+        "realisations, random effect",
+        50,
+        100,
+        _effects,
+        float(np.exp(_SIGMA**2 / 2)),
+        _lognormal_quantile(_SIGMA),
+    ),
     Law("realisations, no effect", 50, 100, _lognormal, float(np.exp(0.5)), _lognormal_quantile(1.0)),
     Law("realisations, slow chips (30 %)", 50, 100, *_slow_chips(0.3, 1.5)),
     Law("realisations, slow chips (10 %)", 50, 100, *_slow_chips(0.1, 1.5)),
@@ -139,7 +148,7 @@ CONFIDENCES = (0.9, 0.95)
 
 @dataclass(frozen=True)
 class Row:
-    """One law, confidence and statistic: runs simulated, runs whose interval covers, runs without an upper bound."""
+    """One law, confidence and statistic: how many runs, how many cover, how many have no upper bound."""
 
     law: str
     realisations: int
@@ -152,7 +161,7 @@ class Row:
 
 
 def study(laws: tuple[Law, ...] = (*LAWS, BLIND), runs: int = 2000, seed: int = 20261202) -> list[Row]:
-    """Simulates `runs` runs of each law and counts covers; one stream of random numbers for each law, named by its place."""
+    """Simulates `runs` runs of each law and counts covers; each law has a stream of random numbers."""
     rows = []
     for index, law in enumerate(laws):
         truth = law.truth()
@@ -166,12 +175,14 @@ def study(laws: tuple[Law, ...] = (*LAWS, BLIND), runs: int = 2000, seed: int = 
                     slack = 1e-6 * truth[name]
                     counts[confidence, name][0] += found.low - slack <= truth[name] <= found.high + slack
                     counts[confidence, name][1] += found.high == np.inf
-        rows += [Row(law.name, law.realisations, law.steps, *key, runs, *map(int, n)) for key, n in counts.items()]
+        rows += [
+            Row(law.name, law.realisations, law.steps, *key, runs, *map(int, n)) for key, n in counts.items()
+        ]
     return rows
 
 
 def table(rows: list[Row]) -> Table:
-    """One line for each law and confidence; a coverage in %, and in brackets the % of runs without an upper bound."""
+    """One line for each law and confidence: coverages in %, in brackets the % of runs without upper bound."""
     shown = Table(title=f"Coverage of the intervals, {rows[0].runs} simulated runs each")
     for heading in ("law", "R x M", "nominal", "mean", *QUANTILES):
         shown.add_column(heading, justify="left" if heading == "law" else "right")
@@ -189,7 +200,7 @@ def table(rows: list[Row]) -> Table:
 
 def main() -> None:
     """Runs the study and prints it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Coverage of the intervals, by simulation.")
     parser.add_argument("--quick", action="store_true", help="200 runs of each law instead of 2000")
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
     options = parser.parse_args()

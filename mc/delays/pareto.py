@@ -26,10 +26,10 @@ class GeneralisedPareto(AbstractDelay):
         x = self.shape * ratio
         inside = x > -1
         small = jnp.abs(x) < _SMALL
-        safe = jnp.where(inside & ~small, x, 1.0)
         tiny = jnp.where(small, x, 0.0)
-        factor = jnp.where(small, 1 - tiny / 2 + tiny**2 / 3, jnp.log1p(safe) / safe)
-        return jnp.where(inside, -jnp.where(inside, ratio, 0.0) * factor, -jnp.inf)
+        series = jnp.where(small, ratio, 0.0) * (1 - tiny / 2 + tiny**2 / 3)
+        logarithm = jnp.log1p(jnp.where(inside & ~small, x, 0.0)) / jnp.where(self.shape == 0, 1.0, self.shape)
+        return jnp.where(inside, -jnp.where(small, series, logarithm), -jnp.inf)
 
     def quantile(self, log_survival):
         """scale·(S^{−ξ} − 1)/ξ."""

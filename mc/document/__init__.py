@@ -1,8 +1,9 @@
 """YAML files whose every value remembers where it was written.
 
-A file becomes a tree of `Node`s (`nodes.py`, `reader.py`); inheritance and command-line overrides rewrite that tree without losing
-positions (`extends.py`, `overrides.py`); at the end it is handed to a pydantic model as plain data, and whatever the model objects to
-is traced back to `file:line:column` (`validation.py`). This package knows nothing of what the files are about.
+A file becomes a tree of `Node`s (`nodes.py`, `reader.py`); inheritance and command-line overrides rewrite
+that tree without losing positions (`extends.py`, `overrides.py`); at the end it is handed to a pydantic model
+as plain data, and whatever the model objects to is traced back to `file:line:column` (`validation.py`). This
+package knows nothing of what the files are about.
 """
 
 from mc.document.extends import Finder as Finder

@@ -1,16 +1,18 @@
 """Inheritance between files: `extends: base.yaml` at the top of a mapping.
 
-The file that says it wins, key by key: mappings merge deeply, lists and values replace, and a null takes an inherited key away.
-Every value keeps the position of the file it was written in, so a mistake in a base is reported there.
+The file that says it wins, key by key: mappings merge deeply, lists and values replace, and a null takes an
+inherited key away. Every value keeps the position of the file it was written in, so a mistake in a base is
+reported there.
 
-One refinement: where a mapping names its kind with a key such as `family` and the kind changes, the parameters of the old kind make no
-sense any more, so the mapping is replaced as a whole (`kinds`).
+One refinement: where a mapping names its kind with a key such as `family` and the kind changes, the
+parameters of the old kind make no sense any more, so the mapping is replaced as a whole (`kinds`).
 """
 
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mc.document.messages import shown
 from mc.document.nodes import Document, Node, Position
 from mc.document.problems import ConfigError, Problem
 from mc.document.reader import read
@@ -50,13 +52,23 @@ def resolve_extends(document: Document, find: Finder = beside, kinds: Sequence[s
     names = [document.file]
     while (said := (chain[-1][1].mapping or {}).get(KEY)) is not None:
         if not isinstance(said.value, str) or not said.value:
-            raise ConfigError([Problem(said.position, KEY, f"expected the path of one file; got {said.plain()!r}")])
+            raise ConfigError(
+                [Problem(said.position, KEY, f"expected the path of one file; got {shown(said)}")]
+            )
         path = find(said.value, said.position)
         names.append(os.path.normpath(path))
         if path.resolve() in [seen for seen, _ in chain]:
-            raise ConfigError([Problem(said.position, KEY, f"the files extend each other in a circle: {' -> '.join(names)}")])
+            raise ConfigError(
+                [
+                    Problem(
+                        said.position, KEY, f"the files extend each other in a circle: {' -> '.join(names)}"
+                    )
+                ]
+            )
         if len(chain) >= MAXIMUM_FILES:
-            raise ConfigError([Problem(said.position, KEY, f"expected at most {MAXIMUM_FILES} files in a row")])
+            raise ConfigError(
+                [Problem(said.position, KEY, f"expected at most {MAXIMUM_FILES} files in a row")]
+            )
         chain.append((path.resolve(), read(path).root))
     merged = without(chain.pop()[1], KEY)
     while chain:

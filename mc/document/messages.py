@@ -20,10 +20,10 @@ _EXPECTED = {
     "dict_type": "a mapping",
     "list_type": "a list",
     "tuple_type": "a list",
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt}",
-    "less_than_equal": "at most {le}",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
     "string_too_short": "a text that is not empty",
     "too_short": "at least {min_length} items",
     "too_long": "at most {max_length} items",
@@ -50,13 +50,26 @@ def message(error: dict[str, Any], key: str, known: tuple[str, ...] | None, node
         case "union_tag_invalid":
             return _unknown(str(context["tag"]), re.findall(r"'([^']*)'", context["expected_tags"]))
         case "union_tag_not_found":
-            return f"missing key; {context['discriminator'].strip(chr(39))} has to be given"
+            return f"missing key; `{context['discriminator'].strip(chr(39))}` has to be given"
         case "value_error":
             return str(context["error"])
         case kind if kind in _EXPECTED:
-            return f"expected {_EXPECTED[kind].format(**context)}; got {shown(node)}".replace("at least 1 items", "at least one item")
+            return f"expected {_EXPECTED[kind].format(**context)}; got {shown(node)}".replace(
+                "at least 1 items", "at least one item"
+            )
         case _:
             return error["msg"]
+
+
+def is_echo(error: dict[str, Any], node: Node) -> bool:
+    """Whether an error only follows from others.
+
+    Such are a list that is counted short because its items failed, and the default of a key whose source
+    failed.
+    """
+    if error["type"] == "too_short" and isinstance(node.value, list):
+        return len(node.value) >= error["ctx"]["min_length"]
+    return error["type"] == "default_factory_not_called"
 
 
 def _choice(node: Node, choices: list[str]) -> str:

@@ -7,7 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True, order=True)
 class Position:
-    """A place in a file, counted from one; `line` 0 means the file as a whole (or a command-line flag, named in `file`)."""
+    """A place in a file, counted from one.
+
+    With `line` 0 it is the file as a whole, or the command-line flag that `file` spells.
+    """
 
     file: str
     line: int = 0

@@ -1,8 +1,8 @@
 """Overrides from the command line: `--set tiers.0.fan_out=16`.
 
-The right side is YAML, so it may be a quantity, a list or a mapping. The tree is rebuilt along the path; what is put in has the flag
-itself as its position, so a later complaint names the flag. A key that the file leaves out may be set (the schema decides whether it
-exists); a list has to have the item.
+The right side is YAML, so it may be a quantity, a list or a mapping. The tree is rebuilt along the path; what
+is put in has the flag itself as its position, so a later complaint names the flag. A key that the file leaves
+out may be set (the schema decides whether it exists); a list has to have the item.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,9 @@ def parse_override(text: str) -> Override:
     path, equals, value = text.partition("=")
     steps = tuple(step.strip() for step in path.split("."))
     if not equals or not value.strip() or not all(steps):
-        raise ConfigError([Problem(position, "", "expected KEY=VALUE, such as `run.samples=1000` or `tiers.0.fan_out=16`")])
+        raise ConfigError(
+            [Problem(position, "", "expected KEY=VALUE, such as `run.samples=1000` or `tiers.0.fan_out=16`")]
+        )
     return Override(steps, read_value(value.strip(), position))
 
 
@@ -63,13 +65,19 @@ def _put(node: Node, override: Override, depth: int) -> Node:
         items[index] = _put(items[index], override, depth + 1)
         return Node(items, node.position, node.key_position)
     if node.mapping is None and node.value is not None:
-        raise _nowhere(override, depth, f"`{key_text(override.path[:depth])}` is the value {node.value!r}, which has no keys")
+        raise _nowhere(
+            override,
+            depth,
+            f"`{key_text(override.path[:depth])}` is the value {node.value!r}, which has no keys",
+        )
     entries = dict(node.mapping or {})
     last = depth + 1 == len(override.path)
     if last and override.node.value is None:
         entries.pop(step, None)
     else:
-        entries[step] = _put(entries.get(step, Node(None, override.node.position, override.node.position)), override, depth + 1)
+        entries[step] = _put(
+            entries.get(step, Node(None, override.node.position, override.node.position)), override, depth + 1
+        )
     return Node(entries, node.position, node.key_position)
 
 
@@ -78,7 +86,11 @@ def _index(step: str, items: list[Node], override: Override, depth: int) -> int:
     if not 0 <= index < len(items):
         bounds = f"0 to {len(items) - 1}" if items else "none, since it is empty"
         where = key_text(override.path[:depth])
-        raise _nowhere(override, depth, f"`{where}` is a list; expected an index ({bounds}); got `{step}`{_named(step, items)}")
+        raise _nowhere(
+            override,
+            depth,
+            f"`{where}` is a list; expected an index ({bounds}); got `{step}`{_named(step, items)}",
+        )
     return index
 
 

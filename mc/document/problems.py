@@ -30,7 +30,9 @@ class ConfigError(InputError):
 
     def __init__(self, problems: Iterable[Problem]):
         """Args: problems, at least one; repeats are dropped."""
-        self.problems: tuple[Problem, ...] = tuple(sorted(dict.fromkeys(problems), key=lambda p: (p.position, p.key)))
+        self.problems: tuple[Problem, ...] = tuple(
+            sorted(dict.fromkeys(problems), key=lambda p: (p.position, p.key))
+        )
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
     def __reduce__(self):

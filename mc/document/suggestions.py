@@ -18,7 +18,9 @@ def did_you_mean(name: str, known: Iterable[str], *, most: int = 12) -> str:
     names = list(known)
     folded = {each.casefold().replace("_", "-"): each for each in reversed(names)}
     wanted = name.casefold().replace("_", "-")
-    near = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6) or [each for each in folded if wanted and each.startswith(wanted)]
+    near = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6) or [
+        each for each in folded if wanted and each.startswith(wanted)
+    ]
     if near:
         return f"did you mean `{folded[near[0]]}`?"
     if not names:

@@ -1,8 +1,8 @@
 """From a document to a model, with every objection traced back to its place.
 
-pydantic reports all errors at once, each with a path such as `('tiers', 0, 'jitter', 'lognormal', 'sigma')`. Walking that path down the
-nodes gives the position; steps that are no key (the branch of a union that was tried) fall through. The wording of the messages is ours
-(`messages.py`).
+pydantic reports all errors at once, each with a path such as `('tiers', 0, 'jitter', 'lognormal', 'sigma')`.
+Walking that path down the nodes gives the position; steps that are no key (the branch of a union that was
+tried) fall through. The wording of the messages is ours (`messages.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from mc.document.messages import message
-from mc.document.nodes import Document, Node, Position, key_text
+from mc.document.messages import is_echo, message
+from mc.document.nodes import Document, Position, key_text
 from mc.document.problems import ConfigError, Problem
 
 _READERS = "mc.document.readers"
@@ -26,7 +26,8 @@ class StrictModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _note_reader(cls, data: Any, info: ValidationInfo) -> Any:
-        # Remembers which model read which mapping: an unknown key is then compared with the keys of that model.
+        # Remembers which model read which mapping: an unknown key is then compared with the keys of that
+        # model.
         if isinstance(info.context, dict) and isinstance(data, dict):
             info.context.setdefault(_READERS, {})[id(data)] = cls
         return data
@@ -52,7 +53,8 @@ def validate(document: Document, model: type[Model], context: Mapping[str, Any] 
         return model.model_validate(data, context=notes)
     except ValidationError as error:
         readers: Mapping[int, type[BaseModel]] = notes.get(_READERS, {})
-        raise ConfigError(_problem(document, data, dict(each), readers) for each in error.errors()) from None
+        problems = [_problem(document, data, dict(each), readers) for each in error.errors()]
+        raise ConfigError(problem for problem in problems if problem is not None) from None
 
 
 def located(title: str, found: Sequence[tuple[tuple[str | int, ...], str]]) -> ValidationError:
@@ -69,7 +71,9 @@ def located(title: str, found: Sequence[tuple[tuple[str | int, ...], str]]) -> V
     return ValidationError.from_exception_data(title, details)
 
 
-def _problem(document: Document, data: Any, error: dict[str, Any], readers: Mapping[int, type[BaseModel]]) -> Problem:
+def _problem(
+    document: Document, data: Any, error: dict[str, Any], readers: Mapping[int, type[BaseModel]]
+) -> Problem | None:
     node, path, position = document.root, [], document.root.position
     steps: Sequence[str | int] = error["loc"]
     known: tuple[str, ...] | None = None
@@ -88,6 +92,8 @@ def _problem(document: Document, data: Any, error: dict[str, Any], readers: Mapp
             position = child.position
         path.append(step)
         node, data = child, data[step]
+    if is_echo(error, node):
+        return None
     kind = error.get("ctx", {}).get("discriminator")
     tag = node.child(str(kind).strip("'")) if kind else None
     if tag is not None and error["type"] == "union_tag_invalid":
@@ -95,7 +101,9 @@ def _problem(document: Document, data: Any, error: dict[str, Any], readers: Mapp
         position = tag.position
     elif error["type"] in ("missing", "union_tag_not_found") and node.key_position is not None:
         position = node.key_position
-    return Problem(_shown(position, document), key_text(path), message(error, key_text(path[-1:]), known, node))
+    return Problem(
+        _shown(position, document), key_text(path), message(error, key_text(path[-1:]), known, node)
+    )
 
 
 def _shown(position: Position, document: Document) -> Position:

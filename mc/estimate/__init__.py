@@ -1,4 +1,4 @@
-"""From sampled step times to numbers with intervals: mean, quantiles, the waterfall and the cost of the slowest rank."""
+"""From sampled step times to numbers with intervals: mean, quantiles, waterfall, cost of the slowest rank."""
 
 from mc.estimate.estimates import QUANTILES as QUANTILES
 from mc.estimate.estimates import Estimates as Estimates

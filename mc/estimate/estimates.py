@@ -48,12 +48,13 @@ def estimate(samples: ArrayLike, confidence: float = 0.95) -> Estimates:
     """Estimates mean, p50, p95, p99 and p99.9 of the step time.
 
     Args:
-        samples: shape (realisations, steps); steps of one realisation may be correlated, realisations are independent. One
-            realisation (or a 1-D array) is read as independent steps.
+        samples: shape (realisations, steps); steps of one realisation may be correlated, realisations are
+            independent. One realisation (or a 1-D array) is read as independent steps.
         confidence: coverage of each two-sided interval, in (0, 1).
 
     Raises:
-        ValueError: for samples that are empty, not finite or of more than two dimensions, or a confidence outside (0, 1).
+        ValueError: for samples that are empty, not finite or of more than two dimensions, or a confidence
+            outside (0, 1).
     """
     shape = np.shape(samples)
     clusters = as_realisations(samples)

@@ -1,14 +1,16 @@
 """Means and ratios of means, with intervals that hold for skewed laws.
 
-The independent units are the realisations' own means when there are several realisations, and the steps otherwise. Student's t on
-them is right for symmetric units and covers too little on the side of a long tail: the sample mean and its standard error rise and
-fall together. Hall's transformation removes that correlation to first order: a monotone cubic of the t statistic whose law is
-symmetric up to O(1/n). With no skewness it is the Student interval itself.
+The independent units are the realisations' own means when there are several realisations, and the steps
+otherwise. Student's t on them is right for symmetric units and covers too little on the side of a long tail:
+the sample mean and its standard error rise and fall together. Hall's transformation removes that correlation
+to first order: a monotone cubic of the t statistic whose law is symmetric up to O(1/n). With no skewness it
+is the Student interval itself.
 
 References:
     P. Hall, "On the removal of skewness by transformation", J. R. Statist. Soc. B 54 (1992) 221-228.
-    N. J. Johnson, "Modified t tests and confidence intervals for asymmetrical populations", JASA 73 (1978) 536-544.
-    W. G. Cochran, "Sampling Techniques", 3rd ed. (1977), section 6.3 (the variance of a ratio).
+    N. J. Johnson, "Modified t tests and confidence intervals for asymmetrical populations",
+    JASA 73 (1978) 536-544.
+    W. G. Cochran, "Sampling Techniques", 3rd ed. (1977), chapter 6 (the variance of a ratio).
 """
 
 import math
@@ -28,11 +30,13 @@ def mean_estimate(samples: ArrayLike, confidence: float = 0.95) -> tuple[Estimat
         confidence: coverage of the two-sided interval, in (0, 1).
 
     Returns:
-        The estimate (an infinite interval for a single sample) and the number of independent steps with the same standard error.
+        The estimate (an infinite interval for a single sample) and the number of independent steps with the
+        same standard error.
     """
     clusters = as_realisations(samples)
     level = check_confidence(confidence)
-    # Measured from one of the samples, a constant stays exactly itself and a small jitter on a long step keeps its digits.
+    # Measured from one of the samples, a constant stays exactly itself and a small jitter on a long step
+    # keeps its digits.
     pivot = clusters[0, 0]
     centred = clusters - pivot
     units = centred.mean(axis=1)
@@ -60,7 +64,7 @@ def ratio_estimate(numerator: ArrayLike, denominator: ArrayLike, confidence: flo
 
 
 def _interval(units: NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """The interval of the mean of independent `units`: Student's t of Hall's transformation, solved for the mean."""
+    """The interval of the mean of independent `units`: Hall's transformed t, solved for the mean."""
     count, centre = units.size, units.mean()
     if count == 1:
         return -math.inf, math.inf

@@ -1,23 +1,26 @@
 """Quantiles with intervals made of order statistics: no law is assumed, and no bound is invented.
 
-The number of independent samples at or below the true p-quantile is binomial(n, p), whatever the law. Reading that binomial's bounds
-as ranks gives the interval. With n = 200 the rank that bounds p99.9 from above would be the 201st: there is none, and the bound is
-infinite.
+The number of independent samples at or below the true p-quantile is binomial(n, p), whatever the law. Reading
+that binomial's bounds as ranks gives the interval. With n = 200 the rank that bounds p99.9 from above would
+be the 201st: there is none, and the bound is infinite.
 
-Samples that come in clusters (the steps of one realisation) count for less. Woodruff (1952) measures by how much at the estimated
-quantile: the spread of the clusters' proportions against the binomial's, the design effect; Korn and Graubard (1998) divide n by it
-and pay for having estimated it from few clusters with a Student factor. Two departures, both towards wider intervals:
+Samples that come in clusters (the steps of one realisation) count for less. Woodruff (1952) measures by how
+much at the estimated quantile: the spread of the clusters' proportions against the binomial's, the design
+effect; Korn and Graubard (1998) divide n by it and pay for having estimated it from few clusters with a
+Student factor. Two departures, both towards wider intervals:
 
-- the Student factor's degrees of freedom come from the spread *and kurtosis* of the clusters' proportions (the variance of a sample
-  variance), because three slow realisations out of fifty do not carry 49 degrees of freedom;
+- the Student factor's degrees of freedom come from the spread *and kurtosis* of the clusters' proportions
+  (the variance of a sample variance), because three slow realisations out of fifty do not carry 49 degrees of
+  freedom;
 - the ranks are rounded outwards by a whole effective sample.
 
-And one bound: the effective size is never below the number of clusters, since perfectly correlated clusters are that many samples.
+And one bound: the effective size is never below the number of clusters, since perfectly correlated clusters
+are that many samples.
 
 References:
     R. S. Woodruff, "Confidence intervals for medians and other position measures", JASA 47 (1952) 635-646.
-    E. L. Korn, B. I. Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated from
-    survey data", Survey Methodology 24 (1998) 193-201.
+    E. L. Korn, B. I. Graubard, "Confidence intervals for proportions with small expected number of positive
+    counts estimated from survey data", Survey Methodology 24 (1998) 193-201.
     H. A. David, H. N. Nagaraja, "Order Statistics", 3rd ed. (2003), section 7.1.
 """
 
@@ -32,7 +35,11 @@ from mc.estimate.samples import Estimate, as_realisations, check_confidence
 
 
 def quantile_estimate(
-    samples: ArrayLike, probability: float, confidence: float = 0.95, *, ordered: NDArray[np.float64] | None = None
+    samples: ArrayLike,
+    probability: float,
+    confidence: float = 0.95,
+    *,
+    ordered: NDArray[np.float64] | None = None,
 ) -> tuple[Estimate, float]:
     """The `probability`-quantile of a step, its interval, and the effective sample size behind it.
 
@@ -43,8 +50,9 @@ def quantile_estimate(
         ordered: all samples, sorted, where the caller has them already.
 
     Returns:
-        The estimate, an observed sample (the inverse of the empirical distribution function) between two others, and the
-        number of independent samples that would be worth as much. A side that the samples cannot bound is infinite.
+        The estimate, an observed sample (the inverse of the empirical distribution function) between two
+        others, and the number of independent samples that would be worth as much. A side that the samples
+        cannot bound is infinite.
     """
     clusters = as_realisations(samples)
     level = check_confidence(confidence)
@@ -79,7 +87,8 @@ def _size_of(proportions: NDArray[np.float64], count: int, confidence: float) ->
         variance = binomial
     if variance == 0.0:
         return float(count)
-    # Var(s²)/σ⁴ = κ/R + 2/(R−1) for independent clusters; a scaled χ² with this relative variance has these degrees of freedom.
+    # Var(s²)/σ⁴ = κ/R + 2/(R−1) for independent clusters; a scaled χ² with this relative variance has these
+    # degrees of freedom.
     freedom = 2.0 / (max(_excess_kurtosis(proportions), 0.0) / groups + 2.0 / (groups - 1))
     tail = (1.0 - confidence) / 2.0
     student = special.stdtrit(freedom, tail) / special.stdtrit(count - 1, tail)
@@ -92,12 +101,14 @@ def _excess_kurtosis(values: NDArray[np.float64]) -> float:
     return float(np.mean(deviations**4) / square**2 - 3.0) if square > 0.0 else 0.0
 
 
-def _ranks(count: int, effective: float, probability: float, confidence: float) -> tuple[int | None, int | None]:
+def _ranks(
+    count: int, effective: float, probability: float, confidence: float
+) -> tuple[int | None, int | None]:
     """Ranks (from 1) of the order statistics that bound the quantile; None where no sample does.
 
-    With B ~ binomial(m, p) samples at or below the quantile, the lower rank is the largest l with P(B ≥ l) ≥ 1 − α/2 and the upper
-    rank the smallest u with P(B ≥ u) ≤ α/2. P(B ≥ k) = I_p(k, m−k+1) also makes sense for the fractional m of clusters, where one
-    effective sample stands for count/m real ones.
+    With B ~ binomial(m, p) samples at or below the quantile, the lower rank is the largest l with P(B ≥ l) ≥
+    1 − α/2 and the upper rank the smallest u with P(B ≥ u) ≤ α/2. P(B ≥ k) = I_p(k, m−k+1) also makes sense
+    for the fractional m of clusters, where one effective sample stands for count/m real ones.
     """
     tail = (1.0 - confidence) / 2.0
     weight = count / effective

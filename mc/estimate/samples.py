@@ -1,8 +1,9 @@
 """What every estimator takes and gives: a (realisations, steps) array in, a value with its interval out.
 
-Steps of one realisation of the cluster share its persistent slow chips, so they are correlated with each other; realisations are
-independent. The array keeps the two apart: row = realisation, column = step. A single row, or rows of a single step, are simply
-independent steps. Everything here is float64 on the host: samples arrive as float32, and their sums must not.
+Steps of one realisation of the cluster share its persistent slow chips, so they are correlated with each
+other; realisations are independent. The array keeps the two apart: row = realisation, column = step. A single
+row, or rows of a single step, are simply independent steps. Everything here is float64 on the host: samples
+arrive as float32, and their sums must not.
 """
 
 from dataclasses import dataclass
@@ -29,8 +30,8 @@ class Estimate:
 def as_realisations(samples: ArrayLike) -> NDArray[np.float64]:
     """`samples` as a float64 array of shape (independent units, correlated steps within each).
 
-    A 1-D array is one realisation. One realisation becomes as many independent units as it has steps, because its only persistent
-    state is shared by all of them and says nothing about other realisations.
+    A 1-D array is one realisation. One realisation becomes as many independent units as it has steps, because
+    its only persistent state is shared by all of them and says nothing about other realisations.
 
     Raises:
         ValueError: for an empty array, more than two dimensions, or values that are not finite.
@@ -39,10 +40,14 @@ def as_realisations(samples: ArrayLike) -> NDArray[np.float64]:
     if values.ndim == 1:
         values = values[None, :]
     if values.ndim != 2 or values.size == 0:
-        raise ValueError(f"expected samples of shape (realisations, steps), not empty; got shape {np.shape(samples)}")
+        raise ValueError(
+            f"expected samples of shape (realisations, steps), not empty; got shape {np.shape(samples)}"
+        )
     unusable = int(np.count_nonzero(~np.isfinite(values)))
     if unusable:
-        raise ValueError(f"expected finite samples; got {unusable} of {values.size} that are infinite or not a number")
+        raise ValueError(
+            f"expected finite samples; got {unusable} of {values.size} that are infinite or not a number"
+        )
     return values.reshape(-1, 1) if values.shape[0] == 1 else values
 
 

@@ -1,7 +1,8 @@
 """What the slowest rank costs: all others stand still until it arrives.
 
-The wait is the part of a step between the moment when an undisturbed rank would be done and the moment when the last one is. Every
-rank of the job pays it in every step, so a job of n ranks loses n × (share of the step) chip-hours per hour.
+The wait is the part of a step between the moment when an undisturbed rank would be done and the moment when
+the last one is. Every rank of the job pays it in every step, so a job of n ranks loses n × (share of the
+step) chip-hours per hour.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ class SlowestRank:
     chip_hours_per_hour: Estimate
 
 
-def slowest_rank_cost(samples: ArrayLike, waits: ArrayLike, ranks: int, confidence: float = 0.95) -> SlowestRank:
+def slowest_rank_cost(
+    samples: ArrayLike, waits: ArrayLike, ranks: int, confidence: float = 0.95
+) -> SlowestRank:
     """Mean wait for the slowest rank, its share of the step, and the chip-hours that it costs.
 
     Args:

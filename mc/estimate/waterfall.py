@@ -1,8 +1,8 @@
 """The waterfall: where the mean step time goes, part by part, with nothing left over.
 
-The parts are sampled with the steps, so their means add up to the mean step time as an identity, not as an approximation. A sum that
-is off by more than the samples' float32 rounding is a mistake in the model and refused; the rounding itself goes to the largest part,
-so that the reported numbers add up to the last digit.
+The parts are sampled with the steps, so their means add up to the mean step time as an identity, not as an
+approximation. A sum that is off by more than the samples' float32 rounding is a mistake in the model and
+refused; the rounding itself goes to the largest part, so that the reported numbers add up to the last digit.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from mc.estimate.mean import mean_estimate
 from mc.estimate.samples import Estimate
 
 ROUNDING = 1e-5
-"""Largest relative gap between the parts' sum and the step that is put down to float32: some 80 units in the last place."""
+"""Largest relative gap between parts and step that is put down to float32: about 80 rounding steps."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,15 @@ def waterfall(samples: ArrayLike, parts: Mapping[str, ArrayLike], confidence: fl
     gap = step - total
     if abs(gap) > ROUNDING * max(abs(step), abs(total)):
         listing = ", ".join(f"{name} {part.value:.6g} s" for name, part in estimates.items()) or "no parts"
-        raise ValueError(f"expected parts that add up to the mean step time {step:.9g} s; got {total:.9g} s ({listing})")
+        raise ValueError(
+            f"expected parts that add up to the mean step time {step:.9g} s; got {total:.9g} s ({listing})"
+        )
     if estimates:
         largest = max(estimates, key=lambda name: abs(estimates[name].value))
         part = estimates[largest]
         estimates[largest] = Estimate(part.value + gap, part.low + gap, part.high + gap)
     return Waterfall(
-        tuple(
-            Part(name, part, part.value / step if step else 0.0)
-            for name, part in estimates.items()
-        )
+        tuple(Part(name, part, part.value / step if step else 0.0) for name, part in estimates.items())
     )
 
 
@@ -84,5 +83,7 @@ def _part(name: str, part: ArrayLike, shape: tuple[int, ...], confidence: float)
             raise ValueError(f"part {name!r}: expected a finite time; got {constant}")
         return Estimate(constant, constant, constant)
     if values.shape != shape:
-        raise ValueError(f"part {name!r}: expected a scalar or the samples' shape {shape}; got {values.shape}")
+        raise ValueError(
+            f"part {name!r}: expected a scalar or the samples' shape {shape}; got {values.shape}"
+        )
     return mean_estimate(values, confidence)[0]

@@ -1,24 +1,26 @@
 """The run folder: three files that change together, whatever happens in between.
 
-Files are written under temporary names in the folder itself, flushed to the disk, and renamed. One rename is atomic; three are not, so
-the set commits through a log: every new file is first renamed to `.next-<name>`, the manifest last. With `.next-manifest.json` in
-place the new run is complete; what remains is to rename each `.next-` file to its own name, again the manifest last, and that
-can be finished by anybody at any later time. Before that moment the old run stands untouched. A reader takes the `.next-` files where
-a commit is pending and needs no right to write.
+Files are written under temporary names in the folder itself, flushed to the disk, and renamed. One rename is
+atomic; three are not, so the set commits through a log: every new file is first renamed to `.next-<name>`,
+the manifest last. With `.next-manifest.json` in place the new run is complete; what remains is to rename each
+`.next-` file to its own name, again the manifest last, and that can be finished by anybody at any later time.
+Before that moment the old run stands untouched. A reader takes the `.next-` files where a commit is pending
+and needs no right to write.
 
 Who may write where:
 
 - a missing or an empty folder: yes;
-- a finished run with the *same* configuration hash: yes, it is replaced as a whole, since running a command again must give the same
-  samples again;
-- a finished run with another configuration hash, or a folder with anything else in it: no. Nobody's result is lost silently.
+- a finished run with the *same* configuration hash: yes, it is replaced as a whole, since running a command
+  again must give the same samples again;
+- a finished run with another configuration hash, or a folder with anything else in it: no. Nobody's result is
+  lost silently.
 """
 
 import contextlib
 import fcntl
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ _NEXT, _TEMPORARY = ".next-", ".tailstep-"
 
 
 def check_folder(folder: str | os.PathLike[str], config_hash: str) -> None:
-    """Makes sure, before any sampling, that a run with this configuration may be written to `folder`; creates it.
+    """Makes sure, before any sampling, that this configuration's run may go to `folder`; creates it.
 
     Raises:
         InputError: if it is a file, cannot be written to, or holds something that must not be overwritten.
@@ -42,12 +44,14 @@ def check_folder(folder: str | os.PathLike[str], config_hash: str) -> None:
     with _explained(path):
         path.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(path, config_hash)
-        handle, probe = tempfile.mkstemp(prefix=_TEMPORARY, dir=path)
-        os.close(handle)
-        os.unlink(probe)
+        probe = path / (_TEMPORARY + secrets.token_hex(8))
+        probe.touch(exist_ok=False)
+        probe.unlink()
 
 
-def commit_files(folder: str | os.PathLike[str], config_hash: str, contents: Mapping[str, bytes]) -> dict[str, Path]:
+def commit_files(
+    folder: str | os.PathLike[str], config_hash: str, contents: Mapping[str, bytes]
+) -> dict[str, Path]:
     """Puts the files of one run in place, all or none.
 
     Args:
@@ -94,37 +98,33 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def _refuse_foreign(folder: Path, config_hash: str) -> None:
     manifest = read_manifest(folder)
-    if manifest is not None and manifest["config_hash"] == config_hash:
-        return
     if manifest is not None:
+        found = manifest.get("config_hash")
+        if found == config_hash:
+            return
         raise InputError(
-            f"{folder}: expected an empty folder or a run of configuration {config_hash}; got a finished run of configuration "
-            f"{manifest['config_hash']} ({manifest['name']}). Choose another folder, or remove this one"
+            f"{folder}: expected an empty folder or a run of configuration {config_hash}; got a finished run of "
+            f"configuration {found} ({manifest.get('name')}). Choose another folder, or remove this one"
         )
-    others = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith((_NEXT, _TEMPORARY)))
+    others = sorted(
+        entry.name for entry in folder.iterdir() if not entry.name.startswith((_NEXT, _TEMPORARY))
+    )
     if others:
         listing = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         raise InputError(
-            f"{folder}: expected an empty folder or a tailstep run; got a folder with other files in it ({listing}). "
-            f"Choose another folder"
+            f"{folder}: expected an empty folder or a tailstep run; got a folder with other files in it "
+            f"({listing}). Choose another folder"
         )
 
 
 def _write(target: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=target.parent)
-    with os.fdopen(handle, "wb") as file:
-        # mkstemp makes files private; a result is as readable as any other file of the user.
-        os.fchmod(handle, 0o666 & ~_umask())
+    # Not tempfile, which makes files private: a result is as readable as any other file of its user.
+    temporary = target.with_name(_TEMPORARY + secrets.token_hex(8))
+    with temporary.open("xb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, target)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _finish_commit(folder: Path) -> None:
@@ -138,7 +138,7 @@ def _finish_commit(folder: Path) -> None:
 
 
 def _discard_leftovers(folder: Path) -> None:
-    """Removes what a crash left behind; the commit's marker first, so that no half of it can be taken for a whole."""
+    """Removes what a crash left; the marker first, so that no half can be taken for a whole."""
     for leftover in sorted(folder.glob(_NEXT + "*"), key=lambda path: path.name != _NEXT + MANIFEST):
         leftover.unlink()
     for leftover in folder.glob(_TEMPORARY + "*"):
@@ -177,4 +177,6 @@ def _explained(folder: Path) -> Iterator[None]:
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{folder}: expected a folder for the results; got a file") from None
     except OSError as error:
-        raise InputError(f"{folder}: expected a folder that can be written to; got: {error.strerror or error}") from error
+        raise InputError(
+            f"{folder}: expected a folder that can be written to; got: {error.strerror or error}"
+        ) from error

@@ -1,6 +1,7 @@
 """The manifest: everything that is needed to understand a run folder and to run it again.
 
-A copy travels in the key-value metadata of each Parquet file, so a file that got separated from its folder still explains itself.
+A copy travels in the key-value metadata of each Parquet file, so a file that got separated from its folder
+still explains itself.
 """
 
 import json
@@ -27,7 +28,11 @@ def manifest_of(result: RunResult) -> dict[str, Any]:
         "config_hash": result.config_hash,
         "config": result.resolved_yaml,
         "cluster": {"name": result.cluster_name, "ranks": result.ranks, "tiers": list(result.tiers)},
-        "random": {"seed": result.seed, "key_implementation": machine.key_implementation, "method": result.method},
+        "random": {
+            "seed": result.seed,
+            "key_implementation": machine.key_implementation,
+            "method": result.method,
+        },
         "samples": {
             "steps": int(result.samples.size),
             "realisations": result.realisations,

@@ -1,7 +1,7 @@
-"""Where a result came from: versions, the commit, the machine's kind. Nothing that says who or which computer.
+"""Where a result came from: versions, the commit, the kind of machine; nothing that says who or which one.
 
-Environment variables and the host's name never get in, and a home folder is written as `~`. Versions are read from the installed
-packages' metadata, so that JAX is not imported for its version.
+Environment variables and the host's name never get in, and a home folder is written as `~`. Versions are read
+from the installed packages' metadata, so that JAX is not imported for its version.
 """
 
 import os

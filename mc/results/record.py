@@ -1,6 +1,7 @@
-"""The plain data of a finished run: what the engine hands over, what the report shows and what the store keeps.
+"""The plain data of a finished run: the engine hands it over, the report shows it, the store keeps it.
 
-No JAX arrays and no modules: NumPy, strings and numbers, so that a stored run can be read and shown where JAX is not installed.
+No JAX arrays and no modules: NumPy, strings and numbers, so that a stored run can be read and shown where JAX
+is not installed.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Writing a run to its folder and reading it back.
 
-`write_run` and `read_run` are inverses: the record read is the result written, with the manifest beside it. Everything is
-also readable without this package: `pyarrow.parquet.read_table("steps.parquet")`.
+`write_run` and `read_run` are inverses: the record read is the result written, with the manifest beside it.
+Everything is also readable without this package: `pyarrow.parquet.read_table("steps.parquet")`.
 """
 
 import io
@@ -24,7 +24,8 @@ def write_run(folder: str | os.PathLike[str], result: RunResult) -> dict[str, Pa
     """Keeps `result` in `folder`: steps.parquet, summary.parquet and manifest.json, all or none.
 
     Args:
-        folder: missing, empty, or a finished run with the same configuration hash, which is replaced as a whole.
+        folder: missing, empty, or a finished run with the same configuration hash, which is replaced as a
+            whole.
         result: the run.
 
     Returns:
@@ -52,11 +53,15 @@ def read_run(folder: str | os.PathLike[str]) -> RunRecord:
     try:
         manifest = read_manifest(path)
         if manifest is None:
-            raise InputError(f"{path}: expected a folder with a finished run; got no readable manifest.json in it")
+            raise InputError(
+                f"{path}: expected a folder with a finished run; got no readable manifest.json in it"
+            )
         steps, summary = (pq.read_table(current(path, name)) for name in (STEPS, SUMMARY))
         for name, table in ((STEPS, steps), (SUMMARY, summary)):
             if json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"null")) != manifest:
-                raise InputError(f"{path / name}: expected the same run as in {MANIFEST}; got a file of another run")
+                raise InputError(
+                    f"{path / name}: expected the same run as in {MANIFEST}; got a file of another run"
+                )
         return RunRecord(_result(manifest, steps, summary), manifest)
     except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise InputError(f"{path}: expected a complete run folder; got: {error}") from error

@@ -1,7 +1,7 @@
 """The two tables of a run: one row per sampled step, and one row per reported number.
 
-`steps` has realisation, step, step_time_s and a `<part>_s` column for each part of the waterfall. `summary` is tidy: metric, value,
-low, high, unit, where a null bound means that the samples give none.
+`steps` has realisation, step, step_time_s and a `<part>_s` column for each part of the waterfall. `summary`
+is tidy: metric, value, low, high, unit, where a null bound means that the samples give none.
 """
 
 import math
@@ -44,7 +44,9 @@ def steps_table(result: RunResult) -> pa.Table:
     for part, times in result.parts.items():
         column = column_of(part)
         if column in columns:
-            raise ValueError(f"expected parts with different column names; got {part!r}, whose column {column} is taken")
+            raise ValueError(
+                f"expected parts with different column names; got {part!r}, whose column {column} is taken"
+            )
         columns[column] = np.broadcast_to(times, shape).ravel()
     return pa.table(columns)
 
@@ -64,7 +66,10 @@ def summary_table(result: RunResult) -> pa.Table:
         ("ideal_network.slowdown", _exact(result.slowdown), "ratio"),
         ("samples_per_s", _exact(result.samples_per_s), "1/s"),
     ]
-    rows += [(f"effective_samples.{name}", _exact(size), "samples") for name, size in estimates.effective_samples.items()]
+    rows += [
+        (f"effective_samples.{name}", _exact(size), "samples")
+        for name, size in estimates.effective_samples.items()
+    ]
     return pa.Table.from_pylist(
         [
             {
@@ -80,7 +85,9 @@ def summary_table(result: RunResult) -> pa.Table:
     )
 
 
-def samples_of(steps: pa.Table, realisations: int, parts: list[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def samples_of(
+    steps: pa.Table, realisations: int, parts: list[str]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Samples and parts of shape (realisations, steps) from the steps table."""
 
     def grid(column: str) -> np.ndarray:
@@ -92,7 +99,7 @@ def samples_of(steps: pa.Table, realisations: int, parts: list[str]) -> tuple[np
 def estimates_of(
     summary: pa.Table, confidence: float, samples: int, realisations: int
 ) -> tuple[Estimates, Waterfall, SlowestRank, float]:
-    """Estimates, waterfall, cost of the slowest rank and step time on an ideal network, from the summary table."""
+    """Estimates, waterfall, slowest rank and ideal step time from the summary table."""
     found = {
         row["metric"]: Estimate(
             row["value"],

@@ -1,12 +1,14 @@
 """Every spelling that is accepted, per dimension, with its exact factor to SI.
 
-The tables are products of prefixes and unit symbols, written out once at import. Factors are fractions, so that `1.2 us` becomes the
-float nearest to 1.2e-6 and not a neighbour of it.
+The tables are products of prefixes and unit symbols, written out once at import. Factors are fractions, so
+that `1.2 us` becomes the float nearest to 1.2e-6 and not a neighbour of it.
 
 Choices that matter in this field:
 
-- `b`, `bit` and `bps` are bits, `B` is bytes; case decides, and nothing else does (`Gb/s` is an eighth of `GB/s`).
-- `k M G T P E` are powers of 1000, `Ki Mi Gi Ti Pi Ei` of 1024 (IEC 80000-13), the latter for bytes and bits only.
+- `b`, `bit` and `bps` are bits, `B` is bytes; case decides, and nothing else does (`Gb/s` is an eighth of
+  `GB/s`).
+- `k M G T P E` are powers of 1000, `Ki Mi Gi Ti Pi Ei` of 1024 (IEC 80000-13), the latter for bytes and bits
+  only.
 - Energy is per `bit` or per `byte`, spelt out: in `pJ/b` one letter's case would hide a factor of eight.
 - FLOP is a count and FLOP/s a rate; `FLOPS` is refused, since it is read as either.
 """
@@ -19,7 +21,8 @@ from types import MappingProxyType
 
 LARGE = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 BINARY = {f"{letter}i": 2 ** (10 * power) for power, letter in enumerate("KMGTPE", start=1)}
-# Both code points of the micro sign: U+00B5 (keyboards) and U+03BC (the Greek letter that Unicode normalises it to).
+# Both code points of the micro sign: U+00B5 (keyboards) and U+03BC (the Greek letter that Unicode normalises
+# it to).
 MICRO = ("u", "\u00b5", "\u03bc")
 SMALL = {
     "f": Fraction(1, 10**15),
@@ -74,10 +77,14 @@ _SI_AND_EXAMPLES: Mapping[Dimension, tuple[str, ...]] = {
 }
 
 
-def _product(prefixes: Mapping[str, int | Fraction], symbols: Mapping[str, int | Fraction]) -> dict[str, Fraction]:
+def _product(
+    prefixes: Mapping[str, int | Fraction], symbols: Mapping[str, int | Fraction]
+) -> dict[str, Fraction]:
     """Each symbol alone and with each of the prefixes."""
     every = {"": 1, **prefixes}
-    return {p + symbol: Fraction(factor) * size for symbol, size in symbols.items() for p, factor in every.items()}
+    return {
+        p + symbol: Fraction(factor) * size for symbol, size in symbols.items() for p, factor in every.items()
+    }
 
 
 def _table(dimension: Dimension) -> dict[str, Fraction]:
@@ -103,7 +110,11 @@ def _table(dimension: Dimension) -> dict[str, Fraction]:
         case Dimension.LENGTH:
             return _product({**SMALL, "c": Fraction(1, 100), "k": 1000}, {"m": 1})
         case Dimension.FREQUENCY:
-            return _product(LARGE, {"Hz": 1}) | {"1/s": Fraction(1), "1/min": Fraction(1, 60), "1/h": Fraction(1, 3600)}
+            return _product(LARGE, {"Hz": 1}) | {
+                "1/s": Fraction(1),
+                "1/min": Fraction(1, 60),
+                "1/h": Fraction(1, 3600),
+            }
         case Dimension.RATIO:
             return {"": Fraction(1), "%": Fraction(1, 100)}
 

@@ -1,8 +1,8 @@
 """From an SI float to the text that reads best and parses back to the same float.
 
-The digits are the shortest that identify the float (Python's `repr`), moved by the power of ten of the unit in exact decimal arithmetic,
-so nothing is lost on the way. Sizes may also be written with binary prefixes; the shorter text wins, which turns 67108864 into `64 MiB`
-and leaves `80 GB` alone.
+The digits are the shortest that identify the float (Python's `repr`), moved by the power of ten of the unit
+in exact decimal arithmetic, so nothing is lost on the way. Sizes may also be written with binary prefixes;
+the shorter text wins, which turns 67108864 into `64 MiB` and leaves `80 GB` alone.
 """
 
 import math
@@ -23,7 +23,16 @@ _LADDERS: dict[Dimension, tuple[str, ...]] = {
     Dimension.ENERGY: ("TJ", "GJ", "MJ", "kJ", "J", "mJ", "uJ", "nJ", "pJ"),
     Dimension.POWER: ("GW", "MW", "kW", "W", "mW", "uW"),
     Dimension.COMPUTE: ("YFLOP", "ZFLOP", "EFLOP", "PFLOP", "TFLOP", "GFLOP", "MFLOP", "kFLOP", "FLOP"),
-    Dimension.COMPUTE_RATE: ("ZFLOP/s", "EFLOP/s", "PFLOP/s", "TFLOP/s", "GFLOP/s", "MFLOP/s", "kFLOP/s", "FLOP/s"),
+    Dimension.COMPUTE_RATE: (
+        "ZFLOP/s",
+        "EFLOP/s",
+        "PFLOP/s",
+        "TFLOP/s",
+        "GFLOP/s",
+        "MFLOP/s",
+        "kFLOP/s",
+        "FLOP/s",
+    ),
     Dimension.LENGTH: ("km", "m", "mm", "um", "nm"),
     Dimension.FREQUENCY: ("GHz", "MHz", "kHz", "Hz"),
     Dimension.RATIO: ("",),
@@ -73,7 +82,9 @@ def _decimal_unit(decimal: Decimal, dimension: Dimension) -> str:
 
 
 def _join(decimal: Decimal, factor: Fraction, unit: str) -> str:
-    shifted = _EXACT.divide(_EXACT.multiply(decimal, Decimal(factor.denominator)), Decimal(factor.numerator)).normalize(_EXACT)
+    shifted = _EXACT.divide(
+        _EXACT.multiply(decimal, Decimal(factor.denominator)), Decimal(factor.numerator)
+    ).normalize(_EXACT)
     plain = f"{shifted:f}"
     # Twenty digits of zeros help nobody; `str` turns to an exponent.
     number = plain if len(plain) <= 20 else str(shifted)

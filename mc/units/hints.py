@@ -1,7 +1,8 @@
 """What to tell someone whose quantity was refused.
 
-Every message has the same shape: what was expected, what was found, and the nearest thing that would do. The nearest thing is found by
-folding away what people get wrong (case, blanks, spelt-out words) from both the text and the table.
+Every message has the same shape: what was expected, what was found, and the nearest thing that would do. The
+nearest thing is found by folding away what people get wrong (case, blanks, spelt-out words) from both the
+text and the table.
 """
 
 import difflib
@@ -36,7 +37,12 @@ _WORDS = {
 
 
 def explain(
-    found: object, dimension: Dimension, *, number: str | None = None, unit: str | None = None, out_of_range: bool = False
+    found: object,
+    dimension: Dimension,
+    *,
+    number: str | None = None,
+    unit: str | None = None,
+    out_of_range: bool = False,
 ) -> str:
     """The full message for a refused quantity.
 
@@ -74,8 +80,9 @@ def _about_number(found: object, dimension: Dimension) -> str:
         return "a quantity has to be finite" if number else "a quantity is a number and a unit"
     if text == "":
         return "there is nothing there"
-    if _near(text, dimension):
-        return f"the number is missing, as in `1 {_near(text, dimension)[0]}`"
+    near = _near(text, dimension)
+    if near:
+        return f"the number is missing; did you mean {_choices('1', near)}?"
     if re.match(r"[+-]?\.?(nan|inf)", text, re.IGNORECASE):
         return "a quantity has to be finite"
     if re.match(r"[+-]?[0-9]+[0-9,]*,[0-9]", text):
@@ -105,7 +112,7 @@ def _about_unit(number: str, unit: str, dimension: Dimension) -> str:
         return special
     near = _near(unit, dimension)
     if near:
-        return "did you mean " + " or ".join(f"`{number} {name}`{_gloss(name, near)}" for name in near) + "?"
+        return f"did you mean {_choices(number, near)}?"
     owners = [other for other in Dimension if other is not dimension and unit in spellings(other)]
     if owners:
         return f"`{unit}` measures {' or '.join(owner.value for owner in owners)}, not {dimension.value}"
@@ -150,6 +157,10 @@ def _fold(unit: str) -> str:
 def _near(unit: str, dimension: Dimension) -> list[str]:
     folded = _fold(unit)
     return [name for name in spellings(dimension) if name.isascii() and _fold(name) == folded]
+
+
+def _choices(number: str, near: list[str]) -> str:
+    return " or ".join(f"`{number} {name}`{_gloss(name, near)}" for name in near)
 
 
 def _gloss(name: str, near: list[str]) -> str:

@@ -1,7 +1,7 @@
 """From text to a float in SI units, strictly.
 
-The number is read as an exact fraction and multiplied by the exact factor of its unit; only the product is rounded. So a quantity
-means the same however it is spelt: `1500 ns`, `1.5 us` and `0.0015 ms` are one float.
+The number is read as an exact fraction and multiplied by the exact factor of its unit; only the product is
+rounded. So a quantity means the same however it is spelt: `1500 ns`, `1.5 us` and `0.0015 ms` are one float.
 """
 
 import math
@@ -21,11 +21,13 @@ def parse(text: str | int | float, dimension: Dimension) -> float:
     """Read a quantity.
 
     Args:
-        text: what the user wrote, such as `"800 Gb/s"`. A plain number is a quantity only where a ratio is due.
+        text: what the user wrote, such as `"800 Gb/s"`. A plain number is a quantity only where a ratio is
+            due.
         dimension: what it has to be.
 
     Returns:
-        The value in the SI unit of the dimension: seconds, bytes, bytes/s, J/bit, J, W, FLOP, FLOP/s, m, 1/s, or the plain ratio.
+        The value in the SI unit of the dimension: seconds, bytes, bytes/s, J/bit, J, W, FLOP, FLOP/s, m, 1/s,
+        or the plain ratio.
 
     Raises:
         UnitError: the text is no such quantity; the message says what would do.

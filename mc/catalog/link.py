@@ -1,0 +1,58 @@
+"""What the catalog knows of a link, from wires on the die to fibre between sites.
+
+Vendors count bandwidth in two ways: NVLink's is that of both directions added, a network card's is that of one. The catalog keeps the
+vendor's figure and says which it is (`duplex`); the figure that all computing uses, per direction, is derived.
+"""
+
+from typing import Literal, get_args
+
+from mc.catalog.figure import BandwidthFigure, EnergyPerBitFigure, Figure, LengthFigure, Text, TimeFigure
+from mc.document import StrictModel
+
+Tier = Literal["on-die", "die-to-die", "scale-up", "host", "scale-out", "between-sites"]
+# Innermost first.
+TIERS: tuple[str, ...] = get_args(Tier)
+
+
+class LinkFigures(StrictModel):
+    """A kind of link.
+
+    Attributes:
+        id: the name that configurations use.
+        name: the full name.
+        tier: where it is found.
+        per: what has the bandwidth: one chip with all its links of this kind, or one network card, slot, module or wavelength.
+        bandwidth: the vendor's figure, bytes/s.
+        duplex: `sum` if that figure adds both directions, `each` if it is one direction's.
+        latency: seconds for one small message from rank to rank (see `docs/catalog.md`).
+        energy_per_bit: joules for one bit over the link, both ends together, switches left out; None if no figure is known.
+        reach: metres; None if it has no meaning.
+        note: what else a reader has to know.
+    """
+
+    id: Text
+    name: Text
+    tier: Tier
+    per: Literal["die", "chip", "module", "slot", "NIC", "wavelength"]
+    bandwidth: BandwidthFigure
+    duplex: Literal["sum", "each"]
+    latency: TimeFigure
+    energy_per_bit: EnergyPerBitFigure | None = None
+    reach: LengthFigure | None = None
+    note: Text | None = None
+
+    @property
+    def bandwidth_per_direction(self) -> float:
+        """Bytes/s in one direction."""
+        return self.bandwidth.value / 2 if self.duplex == "sum" else self.bandwidth.value
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """Every figure, by its name."""
+        named = {
+            "bandwidth": self.bandwidth,
+            "latency": self.latency,
+            "energy_per_bit": self.energy_per_bit,
+            "reach": self.reach,
+        }
+        return {key: figure for key, figure in named.items() if figure is not None}

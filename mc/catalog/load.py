@@ -1,0 +1,89 @@
+"""Reads the data files, once, and finds entries in them.
+
+Ids are exact, so that a configuration names a thing in one way only; the message about an unknown one knows the nearest.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, TypeVar
+
+from pydantic import Field, model_validator
+
+from mc.catalog.chip import Chip
+from mc.catalog.link import LinkFigures
+from mc.document import StrictModel, did_you_mean, located, read, validate
+from mc.errors import InputError
+
+DATA = Path(__file__).parent / "data"
+Entry = TypeVar("Entry", Chip, LinkFigures)
+
+
+class UnknownName(InputError):
+    """The catalog has no entry of this id; the message suggests one."""
+
+
+class ChipsFile(StrictModel):
+    """The content of `chips.yaml`."""
+
+    chips: Annotated[tuple[Chip, ...], Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> "ChipsFile":
+        _refuse_repeats("chips", [chip.id for chip in self.chips])
+        return self
+
+
+class LinksFile(StrictModel):
+    """The content of `links.yaml`."""
+
+    links: Annotated[tuple[LinkFigures, ...], Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> "LinksFile":
+        _refuse_repeats("links", [link.id for link in self.links])
+        return self
+
+
+def _refuse_repeats(key: str, ids: Sequence[str]) -> None:
+    again = [index for index, name in enumerate(ids) if name in ids[:index]]
+    if again:
+        raise located("Catalog", [((key, index, "id"), f"expected another id; `{ids[index]}` is taken") for index in again])
+
+
+@cache
+def chips() -> Mapping[str, Chip]:
+    """All chips by id, in the order of the file."""
+    return MappingProxyType({each.id: each for each in validate(read(DATA / "chips.yaml"), ChipsFile).chips})
+
+
+@cache
+def links() -> Mapping[str, LinkFigures]:
+    """All links by id, innermost tier first."""
+    return MappingProxyType({each.id: each for each in validate(read(DATA / "links.yaml"), LinksFile).links})
+
+
+def chip(name: str) -> Chip:
+    """The chip of this id.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    return _find("chip", name, chips())
+
+
+def link(name: str) -> LinkFigures:
+    """The link of this id.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    return _find("link", name, links())
+
+
+def _find(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
+    try:
+        return entries[name]
+    except KeyError:
+        raise UnknownName(f"unknown {kind} `{name}`; {did_you_mean(name, entries)}") from None

@@ -1,0 +1,32 @@
+"""`tailstep validate`: say whether files can be used, without running anything."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from mc.cli.options import Overrides
+from mc.config import Kind, load_any
+from mc.document import ConfigError
+
+
+def validate(
+    files: Annotated[list[str], typer.Argument(help="YAML files of any kind.", show_default=False)],
+    kind: Annotated[Kind | None, typer.Option(help="What the files are; by default their keys tell.")] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Check configuration files and list everything that is wrong with them, each at its file:line:column.
+
+    Exits with 2 if any file cannot be used.
+    """
+    broken = False
+    for file in files:
+        try:
+            found, _ = load_any(file, overrides or (), kind)
+        except ConfigError as error:
+            broken = True
+            print(error, file=sys.stderr)
+        else:
+            print(f"{file}: ok ({found})")
+    if broken:
+        raise typer.Exit(2)

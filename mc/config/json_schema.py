@@ -1,0 +1,60 @@
+"""JSON Schemas of the files, for editors: completion, hints on hover, a red line under a misspelt key.
+
+They are pydantic's, changed where files are more liberal than models: a mapping may inherit keys with
+`extends` (so nothing outside a list is required), an experiment may refer to other files, and samples may be
+in a file. `tailstep validate` has the last word.
+"""
+
+from typing import Any
+
+from mc.config.load import MODELS
+from mc.config.names import Kind
+from mc.config.references import REFERENCES
+from mc.config.shipped import names
+
+# Items of lists are never merged, so they are complete and their keys stay required.
+_ITEMS = ("TierConfig", "LinkStateConfig")
+_EXTENDS = {
+    "type": "string",
+    "description": "A file to inherit from: a path relative to this file, or the name of a shipped one.",
+}
+_SAMPLES = {
+    "file": {
+        "type": "string",
+        "description": "A CSV file of samples, relative to this file; stands for `samples`.",
+    },
+    "column": {"type": "string", "description": "Its column, where it has several."},
+    "unit": {
+        "type": "string",
+        "description": "The unit of its cells, where they are bare numbers.",
+        "examples": ["us", "ms"],
+    },
+}
+
+
+def json_schema(kind: Kind) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a kind of file."""
+    schema = MODELS[kind].model_json_schema()
+    definitions = schema.get("$defs", {})
+    for name, definition in definitions.items():
+        if name not in _ITEMS:
+            definition.pop("required", None)
+        if name.endswith("EmpiricalDelay"):
+            definition["properties"] |= _SAMPLES
+    schema.pop("required", None)
+    schema["properties"] = {"extends": _EXTENDS, **schema["properties"]}
+    if kind == "experiment":
+        for reference in REFERENCES:
+            inline = schema["properties"][reference]
+            target = definitions[inline["$ref"].rpartition("/")[2]]
+            target["properties"] = {"extends": _EXTENDS, **target["properties"]}
+            description = (
+                f"The {reference}: a path relative to this file, the name of a shipped one, or inline."
+            )
+            text = {"type": "string", "examples": names(reference)}
+            schema["properties"][reference] = {"anyOf": [text, inline], "description": description}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": f"tailstep {kind} file",
+    }

@@ -1,0 +1,162 @@
+"""From a path and overrides to a configuration.
+
+The order of events: read the file, merge what it extends, let overrides replace references, resolve the
+references, apply the other overrides, read files of samples, validate. Whatever goes wrong on the way is
+collected as far as it can be.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mc.config import shipped
+from mc.config.cluster import ClusterConfig
+from mc.config.experiment import ExperimentConfig
+from mc.config.names import KINDS, Kind
+from mc.config.references import REFERENCES, expand_catalog_ids, splice_references
+from mc.config.sample_files import read_samples
+from mc.config.workload import ModelConfig, PlanConfig
+from mc.document import (
+    ConfigError,
+    Document,
+    Override,
+    Position,
+    Problem,
+    StrictModel,
+    apply_overrides,
+    parse_override,
+    read,
+    resolve_extends,
+    validate,
+)
+
+MODELS: dict[Kind, type[StrictModel]] = {
+    "cluster": ClusterConfig,
+    "model": ModelConfig,
+    "plan": PlanConfig,
+    "experiment": ExperimentConfig,
+}
+PathLike = str | os.PathLike[str]
+
+
+def load_experiment(path: PathLike | None = None, overrides: Sequence[str] = ()) -> ExperimentConfig:
+    """Load an experiment.
+
+    Args:
+        path: a file, or the bare name of a shipped experiment; None for the quickstart.
+        overrides: `a.b=c` texts, as after `--set`.
+
+    Raises:
+        ConfigError: with everything that is wrong, each at its place.
+    """
+    return _load("experiment", shipped.quickstart() if path is None else path, overrides)
+
+
+def load_cluster(path: PathLike, overrides: Sequence[str] = ()) -> ClusterConfig:
+    """Load a cluster from a file, or a shipped one by its bare name; raises ConfigError."""
+    return _load("cluster", path, overrides)
+
+
+def load_model(path: PathLike, overrides: Sequence[str] = ()) -> ModelConfig:
+    """Load a model from a file, or a shipped one by its bare name; raises ConfigError."""
+    return _load("model", path, overrides)
+
+
+def load_plan(path: PathLike, overrides: Sequence[str] = ()) -> PlanConfig:
+    """Load a plan from a file, or a shipped one by its bare name; raises ConfigError."""
+    return _load("plan", path, overrides)
+
+
+def load_any(
+    path: PathLike, overrides: Sequence[str] = (), kind: Kind | None = None
+) -> tuple[Kind, StrictModel]:
+    """Load a file of whatever kind it is.
+
+    Args:
+        path: the file.
+        overrides: as for `load_experiment`.
+        kind: what the file is; None to tell by its keys.
+
+    Returns:
+        The kind and the configuration.
+    """
+    document = read(path)
+    if kind is None:
+        said = (document.root.mapping or {}).get("extends")
+        # Keys that are inherited tell the kind as well as its own do.
+        folder = Path(document.file).resolve().parent.name
+        kind = shipped.kind_of(set(document.root.mapping or {}), folder)
+        if kind is None and said is not None:
+            kind = _kind_of_base(document)
+        if kind is None:
+            message = f"cannot tell what kind of file this is; name it with `--kind` ({', '.join(KINDS)})"
+            raise ConfigError([Problem(Position(document.file), "", message)])
+    return kind, _build(kind, document, overrides)
+
+
+def _kind_of_base(document: Document) -> Kind | None:
+    for kind in KINDS:
+        try:
+            merged = resolve_extends(document, shipped.finder(kind))
+        except ConfigError:
+            continue
+        return shipped.kind_of(set(merged.root.mapping or {}), Path(document.file).resolve().parent.name)
+    # None of them finds the base: any will say so.
+    return "experiment"
+
+
+def _load(kind: Kind, path: PathLike, overrides: Sequence[str]) -> Any:
+    name = os.fspath(path)
+    if not name.endswith((".yaml", ".yml")) and not Path(name).exists():
+        path = shipped.finder(kind)(name, Position(name))
+    return _build(kind, read(path), overrides)
+
+
+def _build(kind: Kind, document: Document, overrides: Sequence[str]) -> StrictModel:
+    document = resolve_extends(document, shipped.finder(kind))
+    parsed, problems = _parse_overrides(overrides)
+    failed: dict[str, list[Problem]] = {}
+    if kind == "experiment":
+        document = apply_overrides(document, [each for each in parsed if _replaces_reference(each)])
+        document, failed = splice_references(document)
+        parsed = [each for each in parsed if not _replaces_reference(each) and each.path[0] not in failed]
+    elif kind == "cluster":
+        document = Document(document.file, expand_catalog_ids(document.root))
+    try:
+        document = apply_overrides(document, parsed)
+    except ConfigError as error:
+        problems += error.problems
+    root, found = read_samples(document.root)
+    problems += found
+    for each in failed.values():
+        problems += each
+    try:
+        config = validate(Document(document.file, root), MODELS[kind])
+    except ConfigError as error:
+        reported = {problem.key.rpartition(".")[0] for problem in found}
+        # What was not found has been reported; that it is missing need not be.
+        problems += [
+            each
+            for each in error.problems
+            if each.key not in failed and each.key.rpartition(".")[0] not in reported
+        ]
+        raise ConfigError(problems) from None
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def _replaces_reference(override: Override) -> bool:
+    return len(override.path) == 1 and override.path[0] in REFERENCES
+
+
+def _parse_overrides(texts: Sequence[str]) -> tuple[list[Override], list[Problem]]:
+    parsed: list[Override] = []
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            parsed.append(parse_override(text))
+        except ConfigError as error:
+            problems += error.problems
+    return parsed, problems

@@ -1,0 +1,97 @@
+"""Empirical delays whose samples are in a CSV file.
+
+The samples are put in the place of the file's name while the configuration is still nodes: each has the line
+of the CSV file as its position, so a cell that is no quantity is reported there, and the resolved
+configuration stands alone.
+"""
+
+import csv
+from pathlib import Path
+
+from mc.document import Node, Position, Problem
+
+MAXIMUM_SAMPLES = 50_000
+
+
+def read_samples(node: Node, path: str = "") -> tuple[Node, list[Problem]]:
+    """Replace the `file` of every empirical delay below a node by the samples in it.
+
+    Returns:
+        The new node, and what was wrong with the files.
+    """
+    problems: list[Problem] = []
+    if isinstance(node.value, list):
+        items = []
+        for index, item in enumerate(node.value):
+            new, found = read_samples(item, f"{path}.{index}")
+            items.append(new)
+            problems += found
+        return Node(items, node.position, node.key_position), problems
+    if node.mapping is None:
+        return node, problems
+    entries: dict[str, Node] = {}
+    for key, child in node.mapping.items():
+        entries[key], found = read_samples(child, f"{path}.{key}" if path else key)
+        problems += found
+    family, file = entries.get("family"), entries.get("file")
+    if family is not None and family.value == "empirical" and file is not None and "samples" not in entries:
+        try:
+            samples = _samples(file, entries.get("column"), entries.get("unit"))
+            entries = {key: child for key, child in entries.items() if key not in ("file", "column", "unit")}
+            entries["samples"] = Node(samples, file.position, file.key_position)
+        except _Unreadable as error:
+            problems.append(Problem(error.position, f"{path}.{error.key}", str(error)))
+    return Node(entries, node.position, node.key_position), problems
+
+
+class _Unreadable(Exception):
+    def __init__(self, node: Node, key: str, message: str):
+        super().__init__(message)
+        self.position, self.key = node.position, key
+
+
+def _samples(file: Node, column: Node | None, unit: Node | None) -> list[Node]:
+    if not isinstance(file.value, str) or "\0" in file.value:
+        raise _Unreadable(file, "file", "expected the path of a CSV file")
+    folder = Path(file.position.file).parent if file.position.line else Path()
+    path = folder / file.value
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as stream:
+            rows = csv.reader(stream)
+            header = next(rows, [])
+            index = _column(header, file, column)
+            samples: list[Node] = []
+            for row in rows:
+                if not row:
+                    continue
+                if len(samples) == MAXIMUM_SAMPLES:
+                    raise _Unreadable(
+                        file, "file", f"expected at most {MAXIMUM_SAMPLES} samples; thin the file out"
+                    )
+                cell = row[index].strip() if index < len(row) else ""
+                samples.append(Node(_value(cell, unit), Position(str(path), rows.line_num, 1)))
+            return samples
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _Unreadable(file, "file", f"{path} cannot be read as CSV: {reason}") from None
+
+
+def _value(cell: str, unit: Node | None) -> str | float:
+    if unit is not None:
+        return f"{cell} {unit.value}"
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def _column(header: list[str], file: Node, column: Node | None) -> int:
+    names = [name.strip() for name in header]
+    listed = ", ".join(names) or "none"
+    if column is None:
+        if len(names) == 1:
+            return 0
+        raise _Unreadable(file, "file", f"expected `column` to choose one of the columns: {listed}")
+    if column.value not in names:
+        raise _Unreadable(column, "column", f"no such column: `{column.value}`; expected one of {listed}")
+    return names.index(str(column.value))

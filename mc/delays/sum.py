@@ -1,0 +1,78 @@
+"""One independent delay after another.
+
+With U = P(X ≤ x | X ≤ t), the survival function of a sum of two is
+
+    S(t) = S_X(t) + F_X(t)·∫₀¹ S_Y(t − Q_X(U·F_X(t))) dU,
+
+and F(t) = F_X(t)·∫₀¹ F_Y(…) dU. All terms are positive, so both tails keep their relative precision (a convolution by FFT has a floor of
+10⁻⁷ instead; it is what the `grid` method uses). The integral is taken over the log-odds of U, in which the trapezoidal rule
+converges exponentially; the narrower of the two delays plays X, so that S_Y is smooth on the scale of the nodes.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from mc.delays.base import AbstractDelay
+from mc.delays.inverse import solve_quantile
+from mc.delays.numerics import LOG_2, log_complement, log_survival_of_odds, safe_log
+
+_NODES = 257
+_NODE_SPAN = 64.0
+
+
+class Sum(AbstractDelay):
+    """`first` + `second`, independent.
+
+    Relative error of the survival function below 10⁻⁴ in both tails for smooth laws whose widths differ by any factor.
+    """
+
+    first: AbstractDelay
+    second: AbstractDelay
+
+    def log_survival(self, t):
+        """By the quadrature above."""
+        t = jnp.asarray(t, jnp.result_type(float))
+        swap = _width(self.first) > _width(self.second)
+        return jax.lax.cond(
+            swap,
+            lambda: _log_survival(self.second, self.first, t),
+            lambda: _log_survival(self.first, self.second, t),
+        )
+
+    def quantile(self, log_survival):
+        """By bisection; tabulate the law to draw from it often."""
+        return solve_quantile(self, log_survival)
+
+
+def _width(delay: AbstractDelay) -> Float[Array, ""]:
+    # The central 80 %: a rare pause does not make a delay wide.
+    ends = jax.lax.stop_gradient(delay.quantile(jnp.log(jnp.array([0.1, 0.9]))))
+    return ends[0] - ends[1]
+
+
+def _log_survival(narrow: AbstractDelay, wide: AbstractDelay, t: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    odds, step = jnp.linspace(-_NODE_SPAN, _NODE_SPAN, _NODES, retstep=True)
+    log_share_left = log_survival_of_odds(odds)  # log(1 − U)
+    log_share = log_complement(log_share_left)  # log U
+    weight = jnp.exp(log_share + log_share_left) * step
+    weight = weight / jnp.sum(weight)
+    log_s = narrow.log_survival(t)
+    log_f = log_complement(log_s)
+    possible = log_f > -jnp.inf
+    safe_log_f = jnp.where(possible, log_f, -1.0)
+
+    def accumulate(sums, node):
+        survival, finished = sums
+        log_u, w = node
+        x = narrow.quantile(log_complement(jnp.minimum(log_u + safe_log_f, -1e-30)))
+        tail = wide.log_survival(jnp.maximum(t - x, 0.0))
+        return (survival + w * jnp.exp(tail), finished + w * -jnp.expm1(tail)), None
+
+    zero = jnp.zeros_like(t)
+    (survival, finished), _ = jax.lax.scan(accumulate, (zero, zero), (log_share, weight))
+    log_finished = safe_log_f + safe_log(finished)
+    early = log_finished < -LOG_2
+    late = safe_log(jnp.exp(log_s) + jnp.exp(safe_log_f) * survival)
+    result = jnp.where(early, log_complement(jnp.where(early, log_finished, -1.0)), late)
+    return jnp.where(possible, result, 0.0)

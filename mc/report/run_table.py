@@ -1,0 +1,123 @@
+"""The report of `tailstep run` on a terminal: how long a step takes, where its time goes, how to repeat it.
+
+Names come from the user's files and may hold anything; they are wrapped in `Text`, which renders no markup.
+"""
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mc.estimate import Estimate
+from mc.report.bar import ShareBar
+from mc.report.command import CommandLine
+from mc.report.times import TimeScale, duration, scale_for
+from mc.results import RunResult
+
+LABELS = {"mean": "mean", "p50": "p50 (median)", "p95": "p95", "p99": "p99", "p99_9": "p99.9"}
+
+
+def run_table(result: RunResult) -> Group:
+    """The whole report as one renderable for a rich console."""
+    return Group(
+        _header(result),
+        Text(),
+        _quantiles(result),
+        Text(),
+        _waterfall(result),
+        Text(),
+        _costs(result),
+        Text(),
+        _footer(result),
+    )
+
+
+def _header(result: RunResult) -> RenderableType:
+    lines = [Text(result.name, style="bold")]
+    if result.description:
+        lines.append(Text(result.description.strip(), style="dim"))
+    lines.append(Text(f"{result.cluster_name}: {result.ranks:,} {'rank' if result.ranks == 1 else 'ranks'}"))
+    return Group(*lines, *(Padding(Text(tier), (0, 0, 0, 2)) for tier in result.tiers))
+
+
+def _quantiles(result: RunResult) -> Table:
+    estimates = result.estimates
+    scale = scale_for(found for _, found in estimates.items())
+    table = _table("step time", scale.unit, f"{100 * estimates.confidence:g} % interval")
+    for name, found in estimates.items():
+        table.add_row(LABELS[name], scale.number(found.value), _interval(found, scale))
+    return table
+
+
+def _waterfall(result: RunResult) -> Table:
+    parts = result.waterfall.parts
+    scale = scale_for(part.time for part in parts)
+    table = _table(
+        "where the mean goes", scale.unit, f"{100 * result.estimates.confidence:g} % interval", "share"
+    )
+    table.add_column("", justify="left")
+    for part in parts:
+        table.add_row(
+            Text(part.name.replace("_", " ")),
+            scale.number(part.time.value),
+            _interval(part.time, scale),
+            f"{100 * part.share:.1f} %",
+            ShareBar(part.share),
+        )
+    table.add_section()
+    table.add_row("sum", scale.number(result.waterfall.total), "", "100.0 %", "")
+    return table
+
+
+def _costs(result: RunResult) -> Table:
+    slowest = result.slowest_rank
+    lost = slowest.chip_hours_per_hour
+    grid = _pairs()
+    grid.add_row(
+        "slowest rank",
+        f"costs {duration(slowest.wait.value)} a step ({100 * slowest.share.value:.1f} %): "
+        f"{_count(lost.value)} of {result.ranks:,} chip-hours an hour are spent waiting",
+    )
+    grid.add_row(
+        "ideal network",
+        f"would take {duration(result.ideal_step_time)} a step: the speed-up would be {result.slowdown:.3g}x",
+    )
+    return grid
+
+
+def _footer(result: RunResult) -> Group:
+    steps = f"{result.samples.size:,} steps in {result.realisations:,} "
+    steps += "realisation" if result.realisations == 1 else "realisations"
+    grid = _pairs()
+    grid.add_row("samples", f"{steps}, method {result.method}, {result.samples_per_s:,.0f} a second")
+    grid.add_row("elapsed", duration(result.elapsed_s))
+    grid.add_row("seed", str(result.seed))
+    grid.add_row("configuration", result.config_hash)
+    # Outside the grid, whose cells are padded: a backslash continues a line only as its last character.
+    return Group(grid, Text("run again", style="bold"), CommandLine(result.command))
+
+
+def _interval(found: Estimate, scale: TimeScale) -> Text:
+    if found.low == found.high:
+        return Text("exact", style="dim")
+    return Text(f"{scale.number(found.low)} .. {scale.number(found.high)}")
+
+
+def _count(number: float) -> str:
+    """Three digits, but never in powers of ten."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def _table(title: str, *numbers: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(title, justify="left", no_wrap=True)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _pairs() -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column()
+    return grid
