@@ -1,7 +1,8 @@
 """Chips and links with published figures, each figure with its source or marked as an estimate.
 
-The figures are data (`data/chips.yaml`, `data/links.yaml`), so that a correction is one line with its reason beside it; the code reads
-them into frozen models in SI units. What a figure means, above all which latency a link's is, is written down in `docs/catalog.md`.
+The figures are data (`data/chips.yaml`, `data/links.yaml`), so that a correction is one line with its reason
+beside it; the code reads them into frozen models in SI units. What a figure means, above all which latency a
+link's is, is written down in `docs/catalog.md`.
 """
 
 from mc.catalog.chip import Chip as Chip

@@ -18,12 +18,14 @@ class Chip(StrictModel):
         name: the product's full name.
         vendor: who sells it.
         year: when it became available, or is announced for.
-        peak: dense peak rate per number format, FLOP/s (operations/s for integers); a format left out is not offered or not published.
+        peak: dense peak rate per number format, FLOP/s (operations/s for integers); a format
+            left out is not offered or not published.
         memory_size: bytes.
         memory_bandwidth: bytes/s.
         power: design power of the chip or module, watts; None if no figure is known.
         scale_up_link: id of the link that joins the chips of a node, rack or pod.
-        scale_out_link: id of the network link that such chips usually come with; None if there is no usual one.
+        scale_out_link: id of the network link that such chips usually come with; None if there
+            is no usual one.
         note: what else a reader has to know.
     """
 
@@ -42,6 +44,10 @@ class Chip(StrictModel):
     @property
     def figures(self) -> dict[str, Figure]:
         """Every figure, by its dotted path such as `peak.bf16`."""
-        named = {"memory_size": self.memory_size, "memory_bandwidth": self.memory_bandwidth, "power": self.power}
+        named = {
+            "memory_size": self.memory_size,
+            "memory_bandwidth": self.memory_bandwidth,
+            "power": self.power,
+        }
         peaks = {f"peak.{number_format}": figure for number_format, figure in self.peak.items()}
         return peaks | {key: figure for key, figure in named.items() if figure is not None}

@@ -1,8 +1,9 @@
 """One number of the catalog: a value in SI units and where it is from.
 
-A figure has a `source` (the document that states it, or states what it is computed from) or an `estimate` (why this value, and its
-range), and never both: a reader can tell at once what is published and what is ours. Each field of an entry says which dimension its
-figures have, `BandwidthFigure` and so on, and text with a unit is parsed on the way in.
+A figure has a `source` (the document that states it, or states what it is computed from) or an `estimate`
+(why this value, and its range), and never both: a reader can tell at once what is published and what is ours.
+Each field of an entry says which dimension its figures have, `BandwidthFigure` and so on, and text with a
+unit is parsed on the way in.
 """
 
 from typing import Annotated, Any

@@ -1,7 +1,8 @@
 """What the catalog knows of a link, from wires on the die to fibre between sites.
 
-Vendors count bandwidth in two ways: NVLink's is that of both directions added, a network card's is that of one. The catalog keeps the
-vendor's figure and says which it is (`duplex`); the figure that all computing uses, per direction, is derived.
+Vendors count bandwidth in two ways: NVLink's is that of both directions added, a network card's is that of
+one. The catalog keeps the vendor's figure and says which it is (`duplex`); the figure per direction, the one
+that counts everywhere else, is derived.
 """
 
 from typing import Literal, get_args
@@ -21,11 +22,13 @@ class LinkFigures(StrictModel):
         id: the name that configurations use.
         name: the full name.
         tier: where it is found.
-        per: what has the bandwidth: one chip with all its links of this kind, or one network card, slot, module or wavelength.
+        per: what has the bandwidth: one chip with all its links of this kind, or one network card, slot,
+            module or wavelength.
         bandwidth: the vendor's figure, bytes/s.
         duplex: `sum` if that figure adds both directions, `each` if it is one direction's.
         latency: seconds for one small message from rank to rank (see `docs/catalog.md`).
-        energy_per_bit: joules for one bit over the link, both ends together, switches left out; None if no figure is known.
+        energy_per_bit: joules for one bit over the link, both ends together, switches left out; None if no
+            figure is known.
         reach: metres; None if it has no meaning.
         note: what else a reader has to know.
     """

@@ -1,6 +1,7 @@
 """Reads the data files, once, and finds entries in them.
 
-Ids are exact, so that a configuration names a thing in one way only; the message about an unknown one knows the nearest.
+Ids are exact, so that a configuration names a thing in one way only; the message about an unknown one knows
+the nearest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,9 +48,13 @@ class LinksFile(StrictModel):
 
 
 def _refuse_repeats(key: str, ids: Sequence[str]) -> None:
-    again = [index for index, name in enumerate(ids) if name in ids[:index]]
-    if again:
-        raise located("Catalog", [((key, index, "id"), f"expected another id; `{ids[index]}` is taken") for index in again])
+    found = [
+        ((key, index, "id"), f"expected another id; `{name}` is taken")
+        for index, name in enumerate(ids)
+        if name in ids[:index]
+    ]
+    if found:
+        raise located("Catalog", found)
 
 
 @cache

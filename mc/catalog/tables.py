@@ -1,7 +1,7 @@
 """The catalog on a terminal: one table per kind, and one entry in full.
 
-Imported by the command line only, since rich takes its time. The tables are laid out for 100 columns: figures are rounded to four
-digits, and a `~` marks estimates. Their origins are shown with the single entry.
+Imported by the command line only, since rich takes its time. The tables are laid out for 100 columns; figures
+are rounded, and a `~` marks estimates. Their origins are shown with the single entry.
 """
 
 from collections.abc import Iterable
@@ -16,8 +16,10 @@ from mc.catalog.link import LinkFigures
 from mc.units import Dimension, format_quantity
 
 FOOTNOTE = "~ marks estimates. `tailstep catalog NAME` shows one entry with the source of each figure."
+# What the widest table needs.
+WIDTH = 100
 PEAKS: tuple[NumberFormat, ...] = ("bf16", "fp8", "fp4")
-DIRECTIONS = {"sum": "both directions added", "each": "each direction"}
+DIRECTIONS = {"sum": "both directions added", "each": "one direction"}
 
 
 def chips_table(chips: Iterable[Chip]) -> RenderableType:
@@ -27,19 +29,25 @@ def chips_table(chips: Iterable[Chip]) -> RenderableType:
         table.add_column(heading, no_wrap=True, justify="right")
     for chip in chips:
         peaks = [_number(chip.peak.get(name), 1e12) for name in PEAKS]
-        memory = [_number(chip.memory_size, 1e9), _number(chip.memory_bandwidth, 1e12), _number(chip.power, 1)]
+        memory = [
+            _number(chip.memory_size, 1e9),
+            _number(chip.memory_bandwidth, 1e12),
+            _number(chip.power, 1),
+        ]
         table.add_row(chip.id, chip.vendor, str(chip.year), chip.scale_up_link or "-", *peaks, *memory)
     return Group(Text("Chips (dense peaks)", style="bold"), table)
 
 
 def links_table(links: Iterable[LinkFigures]) -> RenderableType:
     """All links, innermost tier first."""
-    table = _table("link", "tier", "per", "vendor's figure", "per direction", "latency", "energy", "reach")
+    table = _table("link", "tier", "per", "vendor's\nfigure", "per\ndirection")
+    for heading in ("latency", "energy\npJ/bit", "reach"):
+        table.add_column(heading, no_wrap=True, justify="right")
     for link in links:
         mark = "~" if link.bandwidth.is_estimate else ""
         derived = format_quantity(link.bandwidth_per_direction, Dimension.BANDWIDTH, digits=4)
         quoted = f"{_short(link.bandwidth)} {link.duplex}"
-        rest = [_short(link.latency), _short(link.energy_per_bit), _short(link.reach)]
+        rest = [_short(link.latency), _number(link.energy_per_bit, 1e-12), _short(link.reach)]
         table.add_row(link.id, link.tier, link.per, quoted, mark + derived, *rest)
     return Group(Text("Links", style="bold"), table)
 
@@ -53,10 +61,12 @@ def entry_table(entry: Chip | LinkFigures) -> RenderableType:
     table.columns[2].no_wrap = False
     table.columns[2].overflow = "fold"
     for key, figure in entry.figures.items():
-        table.add_row(key, _exact(figure), f"{'estimate' if figure.is_estimate else 'source'}: {figure.origin}")
+        kind = "estimate" if figure.is_estimate else "source"
+        table.add_row(key, _exact(figure), f"{kind}: {figure.origin}")
         if isinstance(entry, LinkFigures) and key == "bandwidth":
             derived = format_quantity(entry.bandwidth_per_direction, Dimension.BANDWIDTH)
-            table.add_row("per direction", derived, f"derived: the figure above counts {DIRECTIONS[entry.duplex]}")
+            counted = f"derived: the figure above counts {DIRECTIONS[entry.duplex]}"
+            table.add_row("per direction", derived, counted)
     parts: list[RenderableType] = [Text(f"{entry.id}: {entry.name}", style="bold"), facts, Text(), table]
     return Group(*parts, Text(), Text(f"Note: {entry.note}")) if entry.note else Group(*parts)
 
@@ -64,7 +74,8 @@ def entry_table(entry: Chip | LinkFigures) -> RenderableType:
 def _facts(entry: Chip | LinkFigures) -> dict[str, str]:
     if isinstance(entry, Chip):
         links = {"scale-up link": entry.scale_up_link, "scale-out link": entry.scale_out_link}
-        return {"vendor": entry.vendor, "year": str(entry.year)} | {key: name for key, name in links.items() if name}
+        named = {key: name for key, name in links.items() if name}
+        return {"vendor": entry.vendor, "year": str(entry.year), **named}
     return {"tier": entry.tier, "bandwidth of": f"one {entry.per}"}
 
 

@@ -1,7 +1,6 @@
 """`tailstep catalog`: what is known of chips and links, and from where."""
 
 import json
-import os
 from typing import Annotated, Any, Literal
 
 import typer
@@ -11,11 +10,14 @@ from mc.document import did_you_mean
 
 
 def catalog(
-    name: Annotated[str | None, typer.Argument(help="A chip or link; all of them if left out.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A chip or link; all of them if left out.", show_default=False)
+    ] = None,
     kind: Annotated[Literal["chips", "links"] | None, typer.Option(help="Only chips, or only links.")] = None,
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, figures in SI units.")] = False,
 ) -> None:
-    """List the chips and links that configurations can name, or show one of them with the source of each figure."""
+    """List the chips and links that configurations can name, or show one with the source of each figure."""
     entries = _select(name, kind)
     if as_json:
         print(json.dumps([_plain(entry) for entry in entries], indent=2))
@@ -61,9 +63,9 @@ def _show(entries: list[Chip | LinkFigures], *, in_full: bool) -> None:
     from mc.catalog import tables
 
     console = Console(highlight=False, markup=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        # A pipe has no width; rich would take 80 and fold the tables.
-        console.width = 100
+    if not (in_full and console.is_terminal):
+        # A pipe has no width (rich takes 80), and in a narrow terminal lines better wrap than lose figures.
+        console.width = max(console.width, tables.WIDTH)
     if in_full:
         console.print(tables.entry_table(entries[0]))
         return

@@ -15,9 +15,15 @@ def require_one_of(model: BaseModel, *groups: tuple[str, ...]) -> None:
     given = [name for group in groups for name in group if getattr(model, name) is not None]
     if any(sorted(given) == sorted(group) for group in groups):
         return
-    expected = " or ".join(" and ".join(f"`{name}`" for name in group) for group in groups)
-    found = ", ".join(f"`{name}`" for name in given) or "neither"
-    raise located(type(model).__name__, [((), f"expected {expected}; got {found}")])
+    expected = " or ".join(_listed(group) for group in groups)
+    raise located(
+        type(model).__name__, [((), f"expected either {expected}; got {_listed(given) or 'neither'}")]
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    quoted = [f"`{name}`" for name in names]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else "".join(quoted)
 
 
 def require_sum_of_one(model: BaseModel, key: str, probabilities: Sequence[float]) -> None:

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from mc.config.checks import repeats, require_sum_of_one
 from mc.config.delay import RatioDelay, TimeDelay
 from mc.config.hardware import Chip, Link
+from mc.config.names import SchemaVersion
 from mc.config.quantities import PositiveRatio, Probability, Slowdown, Time
 from mc.document import StrictModel, did_you_mean, located
 
@@ -121,7 +122,7 @@ class NoiseConfig(StrictModel):
 class ClusterConfig(StrictModel):
     """A cluster; `tiers` come innermost first."""
 
-    schema_version: Literal[1] = 1
+    schema_version: SchemaVersion = 1
     name: Name
     chip: Chip
     tiers: Annotated[tuple[TierConfig, ...], Field(strict=False, min_length=1)]

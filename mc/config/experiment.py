@@ -1,11 +1,11 @@
 """The experiment file, and the checks that need more than one of its parts."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from mc.config.cluster import ClusterConfig
-from mc.config.names import Method
+from mc.config.names import Method, SchemaVersion
 from mc.config.quantities import Probability
 from mc.config.workload import ModelConfig, PlanConfig
 from mc.document import StrictModel, located
@@ -33,7 +33,7 @@ class RunConfig(StrictModel):
 class ExperimentConfig(StrictModel):
     """All that determines a result."""
 
-    schema_version: Literal[1] = 1
+    schema_version: SchemaVersion = 1
     name: Annotated[str, Field(min_length=1)]
     description: str | None = None
     cluster: ClusterConfig

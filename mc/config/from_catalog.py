@@ -3,7 +3,6 @@
 from typing import Any, Literal
 
 from mc import catalog
-from mc.units import Dimension, format_quantity
 
 
 def ids(kind: Literal["chip", "link"]) -> list[str]:
@@ -21,15 +20,13 @@ def figures(kind: Literal["chip", "link"], name: str) -> dict[str, Any] | str:
 
 def _link(name: str) -> dict[str, Any]:
     link = catalog.link(name)
-    if link.latency is None:
-        raise catalog.UnknownName(f"the catalog has no latency for `{name}`; state the link inline")
     return _given(
         name=name,
-        bandwidth=_text(link.bandwidth, Dimension.BANDWIDTH),
+        bandwidth=_text(link.bandwidth),
         duplex=link.duplex,
-        latency=_text(link.latency, Dimension.TIME),
-        energy=_text(link.energy_per_bit, Dimension.ENERGY_PER_BIT),
-        reach=_text(link.reach, Dimension.LENGTH),
+        latency=_text(link.latency),
+        energy=_text(link.energy_per_bit),
+        reach=_text(link.reach),
     )
 
 
@@ -37,18 +34,15 @@ def _chip(name: str) -> dict[str, Any]:
     chip = catalog.chip(name)
     return _given(
         name=name,
-        peak={
-            number_format: _text(figure, Dimension.COMPUTE_RATE)
-            for number_format, figure in chip.peak.items()
-        },
-        memory_size=_text(chip.memory_size, Dimension.SIZE),
-        memory_bandwidth=_text(chip.memory_bandwidth, Dimension.BANDWIDTH),
-        power=_text(chip.power, Dimension.POWER),
+        peak={number_format: _text(figure) for number_format, figure in chip.peak.items()},
+        memory_size=_text(chip.memory_size),
+        memory_bandwidth=_text(chip.memory_bandwidth),
+        power=_text(chip.power),
     )
 
 
-def _text(figure: catalog.Figure | None, dimension: Dimension) -> str | None:
-    return None if figure is None else format_quantity(figure.value, dimension)
+def _text(figure: catalog.Figure | None) -> str | None:
+    return None if figure is None else figure.text
 
 
 def _given(**entries: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from mc.document import (
     Problem,
     StrictModel,
     apply_overrides,
+    is_file,
     parse_override,
     read,
     resolve_extends,
@@ -74,41 +75,52 @@ def load_any(
     """Load a file of whatever kind it is.
 
     Args:
-        path: the file.
+        path: the file, or the bare name of a shipped one.
         overrides: as for `load_experiment`.
         kind: what the file is; None to tell by its keys.
 
     Returns:
         The kind and the configuration.
     """
+    found = _shipped_anywhere(path) if kind is None else None
+    if found is not None:
+        return found, _load(found, path, overrides)
+    if kind is not None:
+        return kind, _load(kind, path, overrides)
     document = read(path)
+    kind = _kind_of(document)
     if kind is None:
-        said = (document.root.mapping or {}).get("extends")
-        # Keys that are inherited tell the kind as well as its own do.
-        folder = Path(document.file).resolve().parent.name
-        kind = shipped.kind_of(set(document.root.mapping or {}), folder)
-        if kind is None and said is not None:
-            kind = _kind_of_base(document)
-        if kind is None:
-            message = f"cannot tell what kind of file this is; name it with `--kind` ({', '.join(KINDS)})"
-            raise ConfigError([Problem(Position(document.file), "", message)])
+        message = f"cannot tell what kind of file this is; name it with `--kind` ({', '.join(KINDS)})"
+        raise ConfigError([Problem(Position(document.file), "", message)])
     return kind, _build(kind, document, overrides)
 
 
-def _kind_of_base(document: Document) -> Kind | None:
-    for kind in KINDS:
+def _shipped_anywhere(path: PathLike) -> Kind | None:
+    """The kind of a shipped file, if this is its bare name and no file of the user's own."""
+    name = os.fspath(path)
+    kinds: list[Kind] = [kind for kind in KINDS if name in shipped.names(kind)]
+    return kinds[0] if kinds and not is_file(Path(name)) else None
+
+
+def _kind_of(document: Document) -> Kind | None:
+    """What a file is, by its keys, or by those it inherits if its own do not tell."""
+    keys, folder = set(document.root.mapping or {}), Path(document.file).absolute().parent.name
+    kind = shipped.kind_of(keys, folder)
+    if kind is not None or "extends" not in keys:
+        return kind
+    for each in KINDS:
         try:
-            merged = resolve_extends(document, shipped.finder(kind))
+            merged = resolve_extends(document, shipped.finder(each))
         except ConfigError:
             continue
-        return shipped.kind_of(set(merged.root.mapping or {}), Path(document.file).resolve().parent.name)
+        return shipped.kind_of(set(merged.root.mapping or {}), folder)
     # None of them finds the base: any will say so.
     return "experiment"
 
 
 def _load(kind: Kind, path: PathLike, overrides: Sequence[str]) -> Any:
     name = os.fspath(path)
-    if not name.endswith((".yaml", ".yml")) and not Path(name).exists():
+    if not name.endswith((".yaml", ".yml")) and not os.path.exists(name):
         path = shipped.finder(kind)(name, Position(name))
     return _build(kind, read(path), overrides)
 

@@ -1,10 +1,12 @@
-"""The names that a file may use for collectives, algorithms, number formats and methods.
+"""The names that a file may use.
 
 Plain literals, so that checking a file needs no JAX; a test keeps them in step with the registries of the
 engine.
 """
 
-from typing import Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator
 
 Collective = Literal[
     "all-reduce", "reduce", "broadcast", "all-gather", "reduce-scatter", "all-to-all", "send-recv", "barrier"
@@ -26,6 +28,17 @@ Algorithm = Literal[
 Format = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]
 Method = Literal["exact", "direct", "grid"]
 Kind = Literal["cluster", "model", "plan", "experiment"]
+
+
+def _refuse_booleans(value: Any) -> Any:
+    # To Python, True is 1.
+    if isinstance(value, bool):
+        raise ValueError(f"expected 1; got {str(value).lower()}")
+    return value
+
+
+# Of the file format; files of another version are refused rather than misread.
+SchemaVersion = Annotated[Literal[1], BeforeValidator(_refuse_booleans)]
 
 COLLECTIVES: tuple[str, ...] = get_args(Collective)
 ALGORITHMS: tuple[str, ...] = get_args(Algorithm)

@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedSeq
 
 from mc.document import StrictModel
 
@@ -25,10 +26,22 @@ def resolved_yaml(config: StrictModel) -> str:
     yaml = YAML()
     yaml.default_flow_style = False
     yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.width = 10**6
+    yaml.width = 110
     stream = io.StringIO()
-    yaml.dump(resolved(config), stream)
+    yaml.dump(_laid_out(resolved(config)), stream)
     return stream.getvalue()
+
+
+def _laid_out(value: Any) -> Any:
+    """Lists of plain values, such as samples, in rows; everything else line by line."""
+    if isinstance(value, dict):
+        return {key: _laid_out(child) for key, child in value.items()}
+    if not isinstance(value, list):
+        return value
+    items = CommentedSeq(_laid_out(item) for item in value)
+    if not any(isinstance(item, dict | list) for item in items):
+        items.fa.set_flow_style()
+    return items
 
 
 def config_hash(config: StrictModel) -> str:

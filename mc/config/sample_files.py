@@ -8,40 +8,39 @@ configuration stands alone.
 import csv
 from pathlib import Path
 
-from mc.document import Node, Position, Problem
+from mc.document import Node, Position, Problem, key_text
 
 MAXIMUM_SAMPLES = 50_000
 
 
-def read_samples(node: Node, path: str = "") -> tuple[Node, list[Problem]]:
+def read_samples(node: Node) -> tuple[Node, list[Problem]]:
     """Replace the `file` of every empirical delay below a node by the samples in it.
 
     Returns:
         The new node, and what was wrong with the files.
     """
     problems: list[Problem] = []
+    return _replaced(node, (), problems), problems
+
+
+def _replaced(node: Node, path: tuple[str | int, ...], problems: list[Problem]) -> Node:
     if isinstance(node.value, list):
-        items = []
-        for index, item in enumerate(node.value):
-            new, found = read_samples(item, f"{path}.{index}")
-            items.append(new)
-            problems += found
-        return Node(items, node.position, node.key_position), problems
+        items = [_replaced(item, (*path, index), problems) for index, item in enumerate(node.value)]
+        return Node(items, node.position, node.key_position)
     if node.mapping is None:
-        return node, problems
-    entries: dict[str, Node] = {}
-    for key, child in node.mapping.items():
-        entries[key], found = read_samples(child, f"{path}.{key}" if path else key)
-        problems += found
+        return node
+    entries = {key: _replaced(child, (*path, key), problems) for key, child in node.mapping.items()}
     family, file = entries.get("family"), entries.get("file")
-    if family is not None and family.value == "empirical" and file is not None and "samples" not in entries:
+    if family is not None and family.value == "empirical" and file is not None:
         try:
+            if "samples" in entries:
+                raise _Unreadable(file, "file", "expected either `file` or `samples`; got both")
             samples = _samples(file, entries.get("column"), entries.get("unit"))
             entries = {key: child for key, child in entries.items() if key not in ("file", "column", "unit")}
             entries["samples"] = Node(samples, file.position, file.key_position)
         except _Unreadable as error:
-            problems.append(Problem(error.position, f"{path}.{error.key}", str(error)))
-    return Node(entries, node.position, node.key_position), problems
+            problems.append(Problem(error.position, key_text((*path, error.key)), str(error)))
+    return Node(entries, node.position, node.key_position)
 
 
 class _Unreadable(Exception):

@@ -5,11 +5,12 @@ the kind that is due:
 `cluster: dgx-h100-superpod` is `configs/clusters/dgx-h100-superpod.yaml`.
 """
 
+import os
 from functools import partial
 from pathlib import Path
 
 from mc.config.names import KINDS, Kind
-from mc.document import ConfigError, Finder, Position, Problem, did_you_mean
+from mc.document import ConfigError, Finder, Position, Problem, did_you_mean, is_file
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -37,15 +38,11 @@ def finder(kind: Kind) -> Finder:
 
 
 def _find(kind: Kind, reference: str, position: Position) -> Path:
-    if "\0" in reference or len(reference) > 1000:
-        raise ConfigError(
-            [Problem(position, "", f"expected the path of a {kind} file; got a text that is none")]
-        )
     if reference.endswith((".yaml", ".yml")):
         # A flag has no line, and no folder but the working directory.
         folder = Path(position.file).parent if position.line else Path()
         path = folder / reference
-        if path.is_file():
+        if is_file(path):
             return path
         raise ConfigError(
             [Problem(position, "", f"no such file: `{reference}` (looked for {_shorter(path)})")]
@@ -64,7 +61,7 @@ def _find(kind: Kind, reference: str, position: Position) -> Path:
 
 def _shorter(path: Path) -> Path:
     """Relative to the working directory where it lies below it: that is what messages show."""
-    resolved = path.resolve()
+    resolved = Path(os.path.abspath(path))
     return resolved.relative_to(Path.cwd()) if resolved.is_relative_to(Path.cwd()) else resolved
 
 

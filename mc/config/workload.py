@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from mc.config.checks import require_one_of
-from mc.config.names import Algorithm, Collective, Format
+from mc.config.names import Algorithm, Collective, Format, SchemaVersion
 from mc.config.quantities import Compute, Probability, Size, Time
 from mc.document import StrictModel, located
 
@@ -38,7 +38,7 @@ class ExchangeConfig(StrictModel):
         if self.collective == "barrier" and self.size:
             raise located("ExchangeConfig", [(("size",), "a barrier carries no data; leave `size` out")])
         if self.collective != "barrier" and not self.size:
-            message = f"expected a size above zero, such as 64 MiB; a {self.collective} moves data"
+            message = f"expected a size such as 64 MiB; `{self.collective}` moves data"
             raise located("ExchangeConfig", [(("size",) if "size" in self.model_fields_set else (), message)])
         return self
 
@@ -46,7 +46,7 @@ class ExchangeConfig(StrictModel):
 class ModelConfig(StrictModel):
     """One training step of one rank."""
 
-    schema_version: Literal[1] = 1
+    schema_version: SchemaVersion = 1
     name: Annotated[str, Field(min_length=1)]
     compute: ComputeConfig
     exchange: ExchangeConfig
@@ -55,7 +55,7 @@ class ModelConfig(StrictModel):
 class PlanConfig(StrictModel):
     """How many ranks take part (`all` of the cluster or a number) and the algorithm they exchange by."""
 
-    schema_version: Literal[1] = 1
+    schema_version: SchemaVersion = 1
     name: Annotated[str, Field(min_length=1)] | None = None
     ranks: int | Literal["all"]
     algorithm: Algorithm = "auto"

@@ -1,6 +1,6 @@
 """The algebra of delays: random times that stay exact in the tail.
 
-`base` says what a delay is; one family per file follows (constant, exponential, lognormal, gamma, Weibull, generalised Pareto, empirical);
+`base` says what a delay is; one family per file follows (constant, discrete, exponential, lognormal, gamma, Weibull, generalised Pareto, empirical);
 `affine`, `slowest`, `mixture`, `sum` and `shared_fate` compose them; `inverse` and `table` invert what has no closed form; `direct`, `grid`
 and `draw` are the three ways to a sample.
 """
@@ -10,6 +10,7 @@ from mc.delays.affine import Shifted as Shifted
 from mc.delays.base import AbstractDelay as AbstractDelay
 from mc.delays.checks import ParameterError as ParameterError
 from mc.delays.constant import Constant as Constant
+from mc.delays.discrete import Discrete as Discrete
 from mc.delays.draw import Method as Method
 from mc.delays.draw import draw as draw
 from mc.delays.draw import sampler as sampler
@@ -25,6 +26,7 @@ from mc.delays.shared_fate import shared_fate as shared_fate
 from mc.delays.slowest import Slowest as Slowest
 from mc.delays.slowest import SlowestOf as SlowestOf
 from mc.delays.sum import Sum as Sum
+from mc.delays.sum import add as add
 from mc.delays.table import Tabulated as Tabulated
 from mc.delays.table import table_error as table_error
 from mc.delays.table import tabulate as tabulate

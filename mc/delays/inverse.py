@@ -67,10 +67,34 @@ def _attach_derivative_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     has_density = inside & (slope < 0) & jnp.isfinite(slope)
     inverse_slope = jnp.where(has_density, 1 / jnp.where(has_density, slope, 1.0), 0.0)
     change = jnp.zeros_like(where) if d_level is None else jnp.where(has_density, d_level, 0.0)
-    if any(leaf is not None for leaf in jax.tree.leaves(d_delay, is_leaf=lambda leaf: leaf is None)):
+    if _any_tangent(d_delay):
         _, d_log_s = eqx.filter_jvp(lambda law: law.log_survival(where), (delay,), (d_delay,))
         change = change - jnp.where(has_density, d_log_s, 0.0)
     return t, change * inverse_slope
+
+
+@eqx.filter_custom_jvp
+def attach_parameters(
+    log_survival: Float[Array, "*shape"], delay: AbstractDelay, t: Float[Array, "*shape"]
+) -> Float[Array, "*shape"]:
+    """`log_survival` itself, with its own derivative in time, carrying that of `delay` at `t` in the parameters."""
+    del delay, t
+    return log_survival
+
+
+@attach_parameters.def_jvp
+def _attach_parameters_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    log_survival, delay, t = primals
+    d_log_survival, d_delay, _ = tangents
+    change = jnp.zeros_like(log_survival) if d_log_survival is None else d_log_survival
+    if _any_tangent(d_delay):
+        _, d_parameters = eqx.filter_jvp(lambda law: law.log_survival(t), (delay,), (d_delay,))
+        change = change + d_parameters
+    return log_survival, change
+
+
+def _any_tangent(tangents: Any) -> bool:
+    return any(leaf is not None for leaf in jax.tree.leaves(tangents, is_leaf=lambda leaf: leaf is None))
 
 
 def _arrays(tree: Any) -> Any:

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.gamma import Gamma
-from mc.delays.inverse import attach_derivative, bisect_bits
+from mc.delays.inverse import attach_derivative, attach_parameters, bisect_bits
 from mc.delays.mixture import Mixture
 from mc.delays.numerics import LOG_ODDS_SPAN, log_odds, log_survival_of_odds
 from mc.delays.slowest import Slowest, SlowestOf
@@ -43,8 +43,10 @@ class Tabulated(AbstractDelay):
     slopes: Float[Array, " knots"]
 
     def log_survival(self, t):
-        """That of the tabulated delay, not interpolated."""
-        return self.delay.log_survival(t)
+        """That of the tabulated delay itself; of a sum, whose evaluation is a quadrature, the interpolated one."""
+        if not isinstance(self.delay, Sum):
+            return self.delay.log_survival(t)
+        return attach_parameters(self._look_up_odds(jnp.asarray(t, self.times.dtype)), self.delay, t)
 
     def quantile(self, log_survival):
         """By interpolation; levels beyond e^±60 are clipped to there."""
@@ -58,6 +60,16 @@ class Tabulated(AbstractDelay):
         width = self.odds[right] - self.odds[left]
         u = jnp.where(width > 0, (y - self.odds[left]) / jnp.where(width > 0, width, 1.0), 1.0)
         return _hermite(u, width, self.times[left], self.times[right], self.slopes[left], self.slopes[right])
+
+    def _look_up_odds(self, t):
+        right = jnp.clip(jnp.searchsorted(self.times, t, method="scan_unrolled"), 1, self.times.size - 1)
+        left = right - 1
+        width = self.times[right] - self.times[left]
+        u = jnp.clip((t - self.times[left]) / jnp.where(width > 0, width, 1.0), 0.0, 1.0)
+        chord = (self.odds[right] - self.odds[left]) / jnp.where(width > 0, width, 1.0)
+        start, end = (_rate(self.slopes[side], chord) for side in (left, right))
+        odds = _hermite(u, width, self.odds[left], self.odds[right], start, end)
+        return jnp.where(t < self.times[0], 0.0, log_survival_of_odds(odds))
 
 
 def tabulate(delay: AbstractDelay) -> Tabulated:
@@ -82,7 +94,9 @@ def with_inverse(delay: AbstractDelay) -> AbstractDelay:
     match delay:
         case Shifted() | Scaled() | Slowest():
             return eqx.tree_at(lambda law: law.delay, delay, with_inverse(delay.delay))
-        case Mixture() | Sum() | SlowestOf() | Gamma():
+        case Sum():
+            return _with_inner_tables(delay)
+        case Mixture() | SlowestOf() | Gamma():
             return tabulate(_with_inner_tables(delay))
         case _:
             return delay
@@ -100,10 +114,11 @@ def table_error(law: Tabulated) -> tuple[Float[Array, ""], Float[Array, ""]]:
 
 
 def _with_inner_tables(delay: AbstractDelay) -> AbstractDelay:
-    # A sum integrates over the quantiles of its terms, so those need an inverse of their own; nothing else does.
+    # A sum integrates over the quantiles of its terms, so those need an inverse of their own; and inside other laws the sum is
+    # read from a table of its own, because each of its values is an integral.
     match delay:
         case Sum():
-            return Sum(with_inverse(delay.first), with_inverse(delay.second))
+            return tabulate(Sum(with_inverse(delay.first), with_inverse(delay.second)))
         case Shifted() | Scaled() | Slowest():
             return eqx.tree_at(lambda law: law.delay, delay, _with_inner_tables(delay.delay))
         case Mixture():
@@ -151,6 +166,11 @@ def _refined_knots(
     length = jnp.cumsum(jnp.insert(1 + jnp.minimum(jnp.sqrt(error / _TOLERANCE), _MOST_PER_CELL), 0, 0.0))
     even = jnp.linspace(0.0, length[-1], times.size)
     return jnp.interp(even, length, times).at[0].set(times[0]).at[-1].set(times[-1])
+
+
+def _rate(slope, chord):
+    # dy/dt from dt/dy, limited as the cubic in the other direction is.
+    return jnp.minimum(jnp.where(slope > 0, 1 / jnp.where(slope > 0, slope, 1.0), jnp.inf), 3 * chord)
 
 
 def _hermite(u, width, t0, t1, s0, s1):

@@ -7,10 +7,12 @@ package knows nothing of what the files are about.
 """
 
 from mc.document.extends import Finder as Finder
+from mc.document.extends import is_file as is_file
 from mc.document.extends import resolve_extends as resolve_extends
 from mc.document.nodes import Document as Document
 from mc.document.nodes import Node as Node
 from mc.document.nodes import Position as Position
+from mc.document.nodes import key_text as key_text
 from mc.document.overrides import Override as Override
 from mc.document.overrides import apply_overrides as apply_overrides
 from mc.document.overrides import parse_override as parse_override

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mc.document.messages import shown
-from mc.document.nodes import Document, Node, Position
+from mc.document.nodes import Document, Node, Position, Removed
 from mc.document.problems import ConfigError, Problem
 from mc.document.reader import read
 
@@ -29,9 +29,17 @@ def beside(reference: str, position: Position) -> Path:
     """The finder for plain relative paths: they start from the folder of the file that says them."""
     folder = Path(position.file).parent if position.line else Path()
     path = Path(os.path.normpath(folder / reference))
-    if not path.is_file():
+    if not is_file(path):
         raise ConfigError([Problem(position, KEY, f"no such file: `{reference}` (looked for {path})")])
     return path
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; False also for a name that no file can have."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def resolve_extends(document: Document, find: Finder = beside, kinds: Sequence[str] = KINDS) -> Document:
@@ -78,22 +86,28 @@ def resolve_extends(document: Document, find: Finder = beside, kinds: Sequence[s
 
 def without(node: Node, key: str) -> Node:
     """The mapping less one key."""
-    entries = {name: child for name, child in (node.mapping or {}).items() if name != key}
+    entries = {name: child for name, child in _entries(node).items() if name != key}
     return Node(entries, node.position, node.key_position)
 
 
 def merge(base: Node, heir: Node, kinds: Sequence[str] = KINDS) -> Node:
     """The heir laid over the base; keys come in the base's order, new ones last."""
-    if base.mapping is None or heir.mapping is None or _other_kind(base.mapping, heir.mapping, kinds):
+    if base.mapping is None or heir.mapping is None or _other_kind(base, heir, kinds):
         return heir
-    entries = dict(base.mapping)
-    for key, child in heir.mapping.items():
+    entries = _entries(base)
+    for key, child in _entries(heir).items():
         if child.value is None and key in entries:
-            del entries[key]
+            entries[key] = Node(Removed.REMOVED, child.position, child.key_position)
         else:
             entries[key] = merge(entries[key], child, kinds) if key in entries else child
     return Node(entries, heir.position, heir.key_position)
 
 
-def _other_kind(base: dict[str, Node], heir: dict[str, Node], kinds: Sequence[str]) -> bool:
-    return any(kind in base and kind in heir and base[kind].value != heir[kind].value for kind in kinds)
+def _entries(node: Node) -> dict[str, Node]:
+    """A copy of a mapping with the keys that were removed."""
+    return dict(node.value) if isinstance(node.value, dict) else {}
+
+
+def _other_kind(base: Node, heir: Node, kinds: Sequence[str]) -> bool:
+    pairs = [(base.child(kind), heir.child(kind)) for kind in kinds]
+    return any(old is not None and new is not None and old.value != new.value for old, new in pairs)

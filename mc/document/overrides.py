@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mc.document.nodes import Document, Node, Position, key_text
 from mc.document.problems import ConfigError, Problem
 from mc.document.reader import read_value
+from mc.document.walk import MAXIMUM_DEPTH
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ def parse_override(text: str) -> Override:
         raise ConfigError(
             [Problem(position, "", "expected KEY=VALUE, such as `run.samples=1000` or `tiers.0.fan_out=16`")]
         )
+    if len(steps) > MAXIMUM_DEPTH:
+        raise ConfigError([Problem(position, "", f"expected a path of at most {MAXIMUM_DEPTH} keys")])
     return Override(steps, read_value(value.strip(), position))
 
 

@@ -22,7 +22,9 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (str(self.position), self.key, self.message) if part)
+        line = ": ".join(part for part in (str(self.position), self.key, self.message) if part)
+        # One line, whatever a file holds, and nothing that a terminal would obey.
+        return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
 
 
 class ConfigError(InputError):

@@ -1,14 +1,14 @@
 """From a YAML file to a document, or to the list of what is wrong with it."""
 
+import difflib
 import os
 from pathlib import Path
 
 from mc.document.nodes import Document, Node, Position
 from mc.document.problems import ConfigError, Problem
-from mc.document.suggestions import did_you_mean
 from mc.document.walk import Walk
 
-MAXIMUM_BYTES = 1_000_000
+MAXIMUM_BYTES = 2_000_000
 
 
 def read(path: str | os.PathLike[str]) -> Document:
@@ -76,8 +76,10 @@ def read_value(text: str, position: Position) -> Node:
 def _neighbour(path: Path) -> str:
     """A hint at a file of nearly this name, if the folder has one."""
     try:
-        names = [entry.name for entry in path.parent.iterdir() if entry.suffix in (".yaml", ".yml")]
+        stems = {
+            entry.stem: entry.name for entry in path.parent.iterdir() if entry.suffix in (".yaml", ".yml")
+        }
     except (OSError, ValueError):
         return ""
-    hint = did_you_mean(path.name, names) if names else ""
-    return f"; {hint}" if hint.startswith("did you mean") else ""
+    near = difflib.get_close_matches(path.stem, stems, n=1)
+    return f"; did you mean `{stems[near[0]]}`?" if near else ""

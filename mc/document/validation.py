@@ -100,7 +100,9 @@ def _problem(
         path.append(str(kind).strip("'"))
         position = tag.position
     elif error["type"] in ("missing", "union_tag_not_found") and node.key_position is not None:
-        position = node.key_position
+        # At the key of the mapping that lacks something; at its start if the mapping is in a file of its own.
+        is_here = node.key_position.file == node.position.file
+        position = node.key_position if is_here else node.position
     return Problem(
         _shown(position, document), key_text(path), message(error, key_text(path[-1:]), known, node)
     )

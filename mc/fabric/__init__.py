@@ -8,6 +8,7 @@ from mc.fabric.build import build_cluster as build_cluster
 from mc.fabric.cluster import Cluster as Cluster
 from mc.fabric.cluster import FabricError as FabricError
 from mc.fabric.cluster import Tier as Tier
+from mc.fabric.cluster import smallest_bandwidth as smallest_bandwidth
 from mc.fabric.link import Link as Link
 from mc.fabric.span import Extent as Extent
 from mc.fabric.span import is_even as is_even

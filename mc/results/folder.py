@@ -103,8 +103,8 @@ def _refuse_foreign(folder: Path, config_hash: str) -> None:
         if found == config_hash:
             return
         raise InputError(
-            f"{folder}: expected an empty folder or a run of configuration {config_hash}; got a finished run of "
-            f"configuration {found} ({manifest.get('name')}). Choose another folder, or remove this one"
+            f"{folder}: expected an empty folder or a run of configuration {config_hash}; got a finished run "
+            f"of configuration {found} ({manifest.get('name')}). Choose another folder, or remove this one"
         )
     others = sorted(
         entry.name for entry in folder.iterdir() if not entry.name.startswith((_NEXT, _TEMPORARY))

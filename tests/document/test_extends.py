@@ -2,7 +2,7 @@
 
 import pytest
 
-from mc.document import ConfigError, read, resolve_extends
+from mc.document import ConfigError, Document, read, resolve_extends
 
 
 @pytest.fixture
@@ -44,6 +44,17 @@ def test_another_family_replaces_the_parameters_of_the_old(write):
     )
     assert plain("other.yaml") == {"jitter": {"family": "gamma", "mean": "1 us"}}
     assert plain("same.yaml") == {"jitter": {"family": "lognormal", "median": "1 us", "sigma": 2}}
+
+
+def test_what_was_taken_away_stays_away_in_a_base_still_to_come(write):
+    write(
+        a="inner: {extends: b.yaml, x: 1, y: 1}\n",
+        b="x: 2\nz: 2\n",
+        heir="extends: a.yaml\ninner: {x: null}\n",
+    )
+    document = resolve_extends(read("heir.yaml"))
+    inner = document.root.child("inner")
+    assert resolve_extends(Document(inner.position.file, inner)).root.plain() == {"y": 1, "z": 2}
 
 
 def test_values_keep_the_place_they_were_written_at(write):

@@ -105,7 +105,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
         ("folder", "folder: expected a YAML file; got a directory"),
         ("binary.yaml", "binary.yaml:2:4: expected UTF-8 text; got the byte 0xff"),
         ("latin.yaml", "latin.yaml:1:10: expected UTF-8 text; got the byte 0xe9"),
-        ("huge.yaml", "huge.yaml: expected a configuration of at most 1 MB"),
+        ("huge.yaml", "huge.yaml: expected a configuration of at most 2 MB"),
         ("absent.yaml", "absent.yaml: no such file"),
         ("latn.yaml", "latn.yaml: no such file; did you mean `latin.yaml`?"),
         ("nul\0.yaml", "cannot be read"),

@@ -74,7 +74,8 @@ REFUSED = [
     ),
     (
         "items: [{name: x, shape: {family: circl, radius: 1}}]",
-        "f.yaml:1:35: items.0.shape.family: unknown name `circl`; did you mean `circle`? (one of circle, square)",
+        "f.yaml:1:35: items.0.shape.family: unknown name `circl`; "
+        "did you mean `circle`? (one of circle, square)",
     ),
     (
         "items: [{name: x, shape: {radius: 1}}]",

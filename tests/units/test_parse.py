@@ -130,9 +130,7 @@ def test_reads_its_own_examples(dimension):
 
 @pytest.mark.parametrize("dimension", list(Dimension))
 def test_case_of_a_unit_never_selects_silently(dimension):
-    """Swapping the case of a spelling either names another unit of the table or is refused; no value is
-    guessed.
-    """
+    """With its case swapped, a spelling is another one of the table or it is refused."""
     for unit in spellings(dimension):
         swapped = unit.swapcase()
         if swapped not in spellings(dimension):

@@ -1,0 +1,114 @@
+"""How long does a step really take when thousands of chips must wait for the slowest of them?
+
+The public names of the package, each looked up when it is first used (PEP 562): `import mc` costs nothing,
+and the commands that only read files never import JAX. The imports under `TYPE_CHECKING` are for editors
+and type checkers, `_NAMES` says the same to the interpreter; `tests/test_package.py` holds the two
+together. What is not named here is imported from its package: `from mc.catalog import chip`.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mc.config import ExperimentConfig as ExperimentConfig
+    from mc.config import load_cluster as load_cluster
+    from mc.config import load_experiment as load_experiment
+    from mc.delays import AbstractDelay as AbstractDelay
+    from mc.delays import Constant as Constant
+    from mc.delays import Discrete as Discrete
+    from mc.delays import Empirical as Empirical
+    from mc.delays import Exponential as Exponential
+    from mc.delays import Gamma as Gamma
+    from mc.delays import GeneralisedPareto as GeneralisedPareto
+    from mc.delays import Lognormal as Lognormal
+    from mc.delays import Method as Method
+    from mc.delays import Mixture as Mixture
+    from mc.delays import ParameterError as ParameterError
+    from mc.delays import Scaled as Scaled
+    from mc.delays import Shifted as Shifted
+    from mc.delays import Slowest as Slowest
+    from mc.delays import SlowestOf as SlowestOf
+    from mc.delays import Sum as Sum
+    from mc.delays import Tabulated as Tabulated
+    from mc.delays import Weibull as Weibull
+    from mc.delays import add as add
+    from mc.delays import draw as draw
+    from mc.delays import on_grid as on_grid
+    from mc.delays import sampler as sampler
+    from mc.delays import shared_fate as shared_fate
+    from mc.delays import table_error as table_error
+    from mc.delays import tabulate as tabulate
+    from mc.delays import with_inverse as with_inverse
+    from mc.delays import with_pauses as with_pauses
+    from mc.experiment import build_step as build_step
+    from mc.experiment import run as run
+    from mc.fabric import Cluster as Cluster
+    from mc.fabric import Extent as Extent
+    from mc.fabric import FabricError as FabricError
+    from mc.fabric import Link as Link
+    from mc.fabric import Tier as Tier
+    from mc.fabric import build_cluster as build_cluster
+    from mc.fabric import is_even as is_even
+    from mc.fabric import span as span
+    from mc.results import RunResult as RunResult
+    from mc.step import Step as Step
+    from mc.units import Dimension as Dimension
+    from mc.units import UnitError as UnitError
+    from mc.units import format_quantity as format_quantity
+    from mc.units import parse as parse
+
+_NAMES = {
+    "mc.config": ("ExperimentConfig", "load_cluster", "load_experiment"),
+    "mc.delays": (
+        "AbstractDelay",
+        "Constant",
+        "Discrete",
+        "Empirical",
+        "Exponential",
+        "Gamma",
+        "GeneralisedPareto",
+        "Lognormal",
+        "Method",
+        "Mixture",
+        "ParameterError",
+        "Scaled",
+        "Shifted",
+        "Slowest",
+        "SlowestOf",
+        "Sum",
+        "Tabulated",
+        "Weibull",
+        "add",
+        "draw",
+        "on_grid",
+        "sampler",
+        "shared_fate",
+        "table_error",
+        "tabulate",
+        "with_inverse",
+        "with_pauses",
+    ),
+    "mc.experiment": ("build_step", "run"),
+    "mc.fabric": ("Cluster", "Extent", "FabricError", "Link", "Tier", "build_cluster", "is_even", "span"),
+    "mc.results": ("RunResult",),
+    "mc.step": ("Step",),
+    "mc.units": ("Dimension", "UnitError", "format_quantity", "parse"),
+}
+_HOME = {name: package for package, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from its package; `__version__`, from the metadata of the installed distribution."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tailstep")
+    if name not in _HOME:
+        raise AttributeError(f"module 'mc' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value  # found directly from now on
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, "__version__"})

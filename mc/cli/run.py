@@ -1,0 +1,58 @@
+"""`tailstep run`: sample an experiment and say how long its step takes."""
+
+import json
+import shlex
+from typing import Annotated
+
+import typer
+
+from mc.cli.options import Overrides
+from mc.config import config_hash, load_experiment
+
+
+def run(
+    config: Annotated[
+        str | None, typer.Argument(help="An experiment file, or a shipped one by name; the quickstart if left out.")
+    ] = None,
+    overrides: Overrides = None,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="DIR", help="Keep the samples there, as Parquet with a manifest.")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Sample the steps of an experiment: quantiles, where the time goes, what the slowest rank costs."""
+    experiment = load_experiment(config, overrides or ())
+    # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
+    from mc.report import progress
+    from mc.results import check_folder, write_run
+
+    if out is not None:
+        check_folder(out, config_hash(experiment))
+    from mc.experiment import run as run_experiment
+
+    command = _command(config, overrides or (), out)
+    with progress("sampling", total=experiment.run.samples) as advance:
+        result = run_experiment(experiment, command=command, advance=advance)
+    if out is not None:
+        write_run(out, result)
+    if as_json:
+        from mc.report import run_json
+
+        print(json.dumps(run_json(result), allow_nan=False))
+    else:
+        from rich.console import Console
+
+        from mc.report import run_table
+
+        console = Console()
+        console.print(run_table(result))
+        if out is not None:
+            console.print(f"kept in {out}", markup=False, highlight=False)
+
+
+def _command(config: str | None, overrides: list[str] | tuple[str, ...], out: str | None) -> str:
+    words = ["tailstep", "run"] + ([config] if config is not None else [])
+    for override in overrides:
+        words += ["--set", override]
+    return shlex.join(words + (["--out", out] if out is not None else []))

@@ -1,0 +1,61 @@
+"""From the `<delay>` of a file to a delay of the algebra."""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from mc.config import (
+    ConstantDelay,
+    EmpiricalDelay,
+    ExponentialDelay,
+    GammaDelay,
+    LognormalDelay,
+    MixtureDelay,
+    ParetoDelay,
+    WeibullDelay,
+)
+from mc.delays import (
+    AbstractDelay,
+    Constant,
+    Empirical,
+    Exponential,
+    Gamma,
+    GeneralisedPareto,
+    Lognormal,
+    Mixture,
+    Shifted,
+    Weibull,
+)
+
+
+def build_delay(config: Any) -> AbstractDelay:
+    """The law that a validated delay specification describes (times in seconds, ratios plain)."""
+    law = _family(config)
+    return Shifted(law, config.shift) if config.shift else law
+
+
+def _family(config: Any) -> AbstractDelay:
+    match config:
+        case ConstantDelay():
+            return Constant(config.value)
+        case ExponentialDelay():
+            return Exponential(config.mean)
+        case LognormalDelay(median=None):
+            return Lognormal.from_mean_cv(config.mean, config.cv)
+        case LognormalDelay():
+            return Lognormal(config.median, config.sigma)
+        case GammaDelay(shape=None):
+            return Gamma.from_mean_cv(config.mean, config.cv)
+        case GammaDelay():
+            return Gamma(config.shape, config.scale)
+        case WeibullDelay():
+            return Weibull(config.scale, config.shape)
+        case ParetoDelay():
+            return GeneralisedPareto(config.scale, config.shape)
+        case EmpiricalDelay():
+            return Empirical.fit(config.samples, config.tail_fraction)
+        case MixtureDelay():
+            probabilities = jnp.asarray([part.probability for part in config.components])
+            return Mixture(probabilities, tuple(build_delay(part.delay) for part in config.components))
+        case _:
+            raise TypeError(f"expected a delay of the configuration; got {type(config).__name__}")

@@ -1,0 +1,145 @@
+"""Running an experiment: build, draw in cells, estimate."""
+
+import math
+import shlex
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from mc.config import ExperimentConfig, config_hash, resolved_yaml
+from mc.estimate import estimate, slowest_rank_cost, waterfall
+from mc.experiment.build import build_step
+from mc.random import draw_levels, stream
+from mc.results import Machine, RunResult
+from mc.step import PARTS, Step, StepDraws
+from mc.step.compute import slow_chip_counts
+
+# Steps per cell, and steps per compiled call: large enough to fill the cores, small enough to show progress.
+_CELL = 1 << 16
+_CALL = 1 << 18
+
+Advance = Callable[[int], None]
+
+
+def run(
+    config: ExperimentConfig, *, command: str | None = None, advance: Advance = lambda count: None
+) -> RunResult:
+    """Samples the steps of an experiment.
+
+    Args:
+        config: the experiment.
+        command: the command line that repeats the run, for the record.
+        advance: told how many more steps are drawn, as they are.
+
+    Returns:
+        Samples of shape (realisations, steps), their parts and what they say. Where no chip is persistently slow all steps are
+        independent and there is one realisation; otherwise the samples asked for are rounded up to a whole number per realisation.
+
+    Raises:
+        InputError: the experiment cannot be built.
+    """
+    started, clock = datetime.now(UTC), time.perf_counter()
+    step = build_step(config)
+    realisations = min(config.run.realisations, config.run.samples) if step.compute.slow_fraction is not None else 1
+    per_realisation = -(-config.run.samples // realisations)
+    key = jax.random.key(config.run.seed, impl="threefry2x32")
+
+    sampling = time.perf_counter()
+    # Tables for the exact method; the mean of one rank is read from them whatever the method.
+    prepared, alone = eqx.filter_jit(_prepare)(step)
+    drawn = prepared if config.run.method == "exact" else step
+    draws = _draw(drawn, key, config, realisations, per_realisation, advance)
+    sampling_s = time.perf_counter() - sampling
+
+    compute, congestion = (np.asarray(part, np.float64) for part in (draws.compute, draws.congestion))
+    parts = dict(
+        zip(
+            PARTS,
+            (
+                np.asarray(float(alone)),
+                compute - float(alone),
+                np.asarray(float(step.transfer())),
+                np.asarray(float(step.latency_floor())),
+                congestion,
+            ),
+            strict=True,
+        )
+    )
+    samples = sum(parts.values(), np.zeros_like(compute))
+    confidence = config.run.confidence
+    device = jax.devices()[0]
+    return RunResult(
+        name=config.name,
+        description=config.description or "",
+        cluster_name=config.cluster.name,
+        ranks=config.ranks,
+        tiers=tuple(_tier_text(config)),
+        samples=samples,
+        parts=parts,
+        estimates=estimate(samples, confidence),
+        waterfall=waterfall(samples, parts, confidence),
+        slowest_rank=slowest_rank_cost(samples, parts["straggler_wait"], config.ranks, confidence),
+        ideal_step_time=float(compute.mean()),
+        seed=config.run.seed,
+        method=config.run.method,
+        config_hash=config_hash(config),
+        resolved_yaml=resolved_yaml(config),
+        command=command or shlex.join(["tailstep", "run"]),
+        machine=Machine(
+            backend=device.platform,
+            device_kind=device.device_kind,
+            device_count=jax.device_count(),
+            x64=bool(jax.config.read("jax_enable_x64")),
+        ),
+        started=started,
+        ended=datetime.now(UTC),
+        elapsed_s=time.perf_counter() - clock,
+        sampling_s=sampling_s,
+    )
+
+
+def _prepare(step: Step) -> tuple[Step, jax.Array]:
+    prepared = step.prepared()
+    return prepared, prepared.compute.mean_of_one()
+
+
+def _draw(
+    step: Step, key: jax.Array, config: ExperimentConfig, realisations: int, per_realisation: int, advance: Advance
+) -> StepDraws:
+    slow = np.zeros(realisations)
+    if step.compute.slow_fraction is not None:
+        levels = draw_levels(stream(key, "slow chips"), (realisations,))
+        slow = slow_chip_counts(levels, config.ranks, float(step.compute.slow_fraction))
+    size = min(_CELL, per_realisation)
+    chunks = -(-per_realisation // size)
+    cell_realisation, cell_chunk = (axis.ravel() for axis in np.indices((realisations, chunks)))
+
+    draw = eqx.filter_jit(Step.draw)
+    per_call = max(1, min(_CALL // size, cell_realisation.size))
+    compute, congestion = [], []
+    for first in range(0, cell_realisation.size, per_call):
+        # The last call repeats cells rather than compile another shape.
+        cells = np.minimum(np.arange(first, first + per_call), cell_realisation.size - 1)
+        rows = cell_realisation[cells]
+        drawn = draw(step, key, rows, cell_chunk[cells], slow[rows].astype(np.float32), size=size, method=config.run.method)
+        fresh = min(per_call, cell_realisation.size - first)
+        compute.append(np.asarray(drawn.compute)[:fresh])
+        congestion.append(np.asarray(drawn.congestion)[:fresh])
+        advance(math.ceil(config.run.samples * fresh / cell_realisation.size))
+
+    def gather(pieces: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate(pieces).reshape(realisations, chunks * size)[:, :per_realisation]
+
+    return StepDraws(gather(compute), gather(congestion))
+
+
+def _tier_text(config: ExperimentConfig) -> list[str]:
+    return [
+        f"{tier.name}: {tier.fan_out:,} x, {tier.bandwidth_per_rank / 1e9:g} GB/s per rank and direction, "
+        f"{tier.link.latency * 1e6:g} us"
+        for tier in config.cluster.tiers
+    ]

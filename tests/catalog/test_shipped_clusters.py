@@ -1,0 +1,61 @@
+"""The clusters that come with tailstep: they load, and have the size that their publishers state."""
+
+from pathlib import Path
+
+import pytest
+
+from mc import catalog
+from mc.config import load_cluster
+
+FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
+# name, chips, chip, where the size is stated.
+PUBLISHED = [
+    ("dgx-a100-superpod", 1120, "A100", "NVIDIA RA-09950-001: 140 systems of 8"),
+    ("dgx-h100-superpod", 1024, "H100", "NVIDIA RA-11333-001: 4 units of 32 systems of 8"),
+    ("gb200-nvl72-scale-out", 9216, "GB200", "NVIDIA DGX GB200 reference architecture: 128 racks"),
+    ("tpu-v5p-pod", 8960, "TPU-v5p", "Google Cloud documentation: 8,960 chips"),
+    ("fabric-100k", 98_304, "H100", "four times the 24,576 of the cluster in the Llama 3 paper"),
+    ("gigawatt-site", 396_288, "GB200", "688 units of 576"),
+]
+
+
+@pytest.mark.parametrize(("name", "size", "chip", "stated"), PUBLISHED)
+def test_size(name, size, chip, stated):
+    cluster = load_cluster(FOLDER / f"{name}.yaml")
+    assert (cluster.size, cluster.chip.name) == (size, chip), stated
+
+
+def test_all_files_are_in_the_table():
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == {name for name, *_ in PUBLISHED}
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in PUBLISHED])
+def test_clusters_by_name(name):
+    cluster = load_cluster(name)
+    # Outwards a rank never gets more bandwidth.
+    speeds = [tier.bandwidth_per_rank for tier in cluster.tiers]
+    assert speeds == sorted(speeds, reverse=True)
+    assert cluster.tiers[0].link.name == catalog.chip(str(cluster.chip.name)).scale_up_link
+    # Healthy chips scatter by no more than the 2.8 % that was measured.
+    assert cluster.noise.spread is not None
+    assert cluster.noise.spread.sigma <= 0.028
+    assert cluster.noise.slow_chips is not None
+
+
+def test_gigawatt_site_stays_within_a_gigawatt():
+    """1.2 MW for a unit of 576 chips, and a PUE of 1.2; one more unit in each building would not fit."""
+    units = load_cluster("gigawatt-site").size / 576
+    assert units * 1.2e6 * 1.2 <= 1e9 < (units + 8) * 1.2e6 * 1.2
+
+
+def test_torus_cut_keeps_the_bandwidth_of_the_faces():
+    """A 4 x 4 x 4 cube: 96 of the 384 link ends of its chips lead out of it."""
+    cube, pod = load_cluster("tpu-v5p-pod").tiers
+    assert pod.bandwidth_per_rank / cube.bandwidth_per_rank == pytest.approx(6 * 4 * 4 / (6 * 4**3))
+
+
+def test_xdr_by_override():
+    """What the comment in the file promises."""
+    overrides = [f"tiers.{index}.link.bandwidth=800 Gb/s" for index in (1, 2)]
+    cluster = load_cluster("gb200-nvl72-scale-out", overrides)
+    assert [tier.bandwidth_per_rank for tier in cluster.tiers] == [9e11, 1e11, 1e11]
