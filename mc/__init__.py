@@ -10,6 +10,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mc.collectives import AbstractAlgorithm as AbstractAlgorithm
+    from mc.collectives import CollectiveError as CollectiveError
+    from mc.collectives import Cost as Cost
+    from mc.collectives import Phase as Phase
+    from mc.collectives import Row as Row
+    from mc.collectives import algorithms as algorithms
+    from mc.collectives import bus_factor as bus_factor
+    from mc.collectives import crossover_size as crossover_size
+    from mc.collectives import evaluate as evaluate
+    from mc.collectives import phases as phases
+    from mc.collectives import select as select
     from mc.config import ExperimentConfig as ExperimentConfig
     from mc.config import load_cluster as load_cluster
     from mc.config import load_experiment as load_experiment
@@ -48,7 +59,6 @@ if TYPE_CHECKING:
     from mc.fabric import Link as Link
     from mc.fabric import Tier as Tier
     from mc.fabric import build_cluster as build_cluster
-    from mc.fabric import is_even as is_even
     from mc.fabric import span as span
     from mc.results import RunResult as RunResult
     from mc.step import Step as Step
@@ -58,6 +68,19 @@ if TYPE_CHECKING:
     from mc.units import parse as parse
 
 _NAMES = {
+    "mc.collectives": (
+        "AbstractAlgorithm",
+        "CollectiveError",
+        "Cost",
+        "Phase",
+        "Row",
+        "algorithms",
+        "bus_factor",
+        "crossover_size",
+        "evaluate",
+        "phases",
+        "select",
+    ),
     "mc.config": ("ExperimentConfig", "load_cluster", "load_experiment"),
     "mc.delays": (
         "AbstractDelay",
@@ -89,7 +112,7 @@ _NAMES = {
         "with_pauses",
     ),
     "mc.experiment": ("build_step", "run"),
-    "mc.fabric": ("Cluster", "Extent", "FabricError", "Link", "Tier", "build_cluster", "is_even", "span"),
+    "mc.fabric": ("Cluster", "Extent", "FabricError", "Link", "Tier", "build_cluster", "span"),
     "mc.results": ("RunResult",),
     "mc.step": ("Step",),
     "mc.units": ("Dimension", "UnitError", "format_quantity", "parse"),

@@ -1,6 +1,6 @@
-"""The floors: a package imports only from floors below its own, nothing goes round in circles, and reading files needs no JAX.
+"""The floors: a package imports only from floors below it, never in a circle, and reading files needs no JAX.
 
-The source is read, not imported: an import inside a function counts like any other, so that a cycle cannot hide in one.
+The source is read, not imported: an import inside a function counts like any other; no cycle hides in one.
 """
 
 import ast
@@ -77,13 +77,13 @@ def imports(source: str, known: frozenset[str]) -> Iterator[Import]:
 
 
 def floor(module: str) -> int | None:
-    """The floor that a module of `mc` is on; None for `mc` itself and what starts it, which stand above all."""
+    """The floor that a module is on; None for `mc` itself and for what starts it, which stand above all."""
     parts = module.split(".")
     return None if module in ("mc", "mc.__main__") else FLOORS.index(parts[1])
 
 
 def violations(tree: dict[str, str]) -> list[str]:
-    """Every import that points up or sideways, is made by name, or hides in a function below the command line."""
+    """Every import that points up, is made by name, or hides in a function below the command line."""
     found = []
     known = frozenset(tree)
     for name, source in tree.items():
@@ -111,14 +111,18 @@ def dependencies(tree: dict[str, str]) -> dict[str, set[str]]:
     """Which modules of the package each module names in its imports."""
     known = frozenset(tree)
     return {
-        name: {module for module, _, _ in imports(source, known) if module in known and module != name}
+        name: {module for module, _, _ in imports(source, known) if module in known}
         for name, source in tree.items()
         if name != "mc"  # its imports happen on first use
     }
 
 
 def test_every_package_is_on_a_floor():
-    packages = {path.stem for path in (ROOT / "mc").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    packages = {
+        path.stem
+        for path in (ROOT / "mc").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     assert packages - {"__init__", "__main__"} <= set(FLOORS)
 
 
@@ -152,11 +156,23 @@ SOUND = {
     "mc.cli": "def run():\n    from mc import delays",
 }
 MISTAKES = [
-    ("mc.units.parse", "from mc.delays import Constant", "mc.units.parse, line 1: imports mc.delays, which is on a floor above"),
+    (
+        "mc.units.parse",
+        "from mc.delays import Constant",
+        "mc.units.parse, line 1: imports mc.delays, which is on a floor above",
+    ),
     ("mc.units.parse", "from mc import delays", "imports mc.delays, which is on a floor above"),
     ("mc.units.parse", "from mc import delay", "imports mc, which is on a floor above"),
-    ("mc.units.parse", "if TYPE_CHECKING:\n    import mc.cli", "line 2: imports mc.cli, which is on a floor above"),
-    ("mc.units.parse", "def f():\n    from mc.errors import InputError", "imports mc.errors inside a function"),
+    (
+        "mc.units.parse",
+        "if TYPE_CHECKING:\n    import mc.cli",
+        "line 2: imports mc.cli, which is on a floor above",
+    ),
+    (
+        "mc.units.parse",
+        "def f():\n    from mc.errors import InputError",
+        "imports mc.errors inside a function",
+    ),
     ("mc.units.parse", "f = lambda: importlib.import_module('mc.cli')", "imports a module by its name"),
     ("mc.units.parse", "import jax.numpy as jnp", "imports jax.numpy on a floor without JAX"),
     ("mc.units.parse", "def f():\n    from equinox import Module", "imports equinox on a floor without JAX"),
@@ -174,7 +190,9 @@ def test_a_mistake_is_caught(module, source, message):
     assert message in found
 
 
-@pytest.mark.parametrize("source", ["from mc.units import parse", "from mc import units", "def f():\n    import mc.units"])
+@pytest.mark.parametrize(
+    "source", ["from mc.units import parse", "from mc import units", "def f():\n    import mc.units"]
+)
 def test_a_circle_is_caught(source):
     with pytest.raises(graphlib.CycleError):
         graphlib.TopologicalSorter(dependencies(SOUND | {"mc.units.parse": source})).prepare()

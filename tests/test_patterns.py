@@ -1,8 +1,9 @@
 """How classes are built and documented, checked on every class there is.
 
-A Module is abstract or final. Abstract: its name begins with `Abstract`, and it cannot be instantiated. Final: nothing subclasses it.
-Either way it implements only what was abstract, and its fields and `__init__` stand in one class: to vary a Module, wrap it. The pattern
-is Equinox's (<https://docs.kidger.site/equinox/pattern/>), which no longer enforces it itself.
+A Module is abstract or final. Abstract: its name begins with `Abstract`, and it cannot be instantiated.
+Final: nothing subclasses it. Either way it implements only what was abstract, and its fields stand in one
+class: to vary a Module, wrap it. The pattern is Equinox's (<https://docs.kidger.site/equinox/pattern/>), but
+Equinox does not enforce it.
 """
 
 import abc
@@ -26,7 +27,7 @@ class _Empty(eqx.Module):
     pass
 
 
-# What every Module class has or may define: the machinery of classes, and hooks that run in addition to their parents'.
+# What every Module class has or may define: the machinery of classes, and a hook that adds to its parents'.
 MACHINERY = frozenset(vars(_Empty)) | {"__init__", "__check_init__"}
 
 
@@ -38,7 +39,11 @@ def module_classes() -> list[type[eqx.Module]]:
             continue
         module = importlib.import_module(info.name)
         for value in vars(module).values():
-            if inspect.isclass(value) and issubclass(value, eqx.Module) and value.__module__.startswith("mc."):
+            if (
+                inspect.isclass(value)
+                and issubclass(value, eqx.Module)
+                and value.__module__.startswith("mc.")
+            ):
                 found[f"{value.__module__}.{value.__qualname__}"] = value
     return [found[name] for name in sorted(found)]
 
@@ -180,7 +185,9 @@ def undocumented(source: str) -> list[str]:
 
     def visit(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
         for child in node.body:
-            if not isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or child.name.startswith("_"):
+            if not isinstance(
+                child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            ) or child.name.startswith("_"):
                 continue
             if ast.get_docstring(child) is None:
                 yield prefix + child.name
@@ -191,7 +198,9 @@ def undocumented(source: str) -> list[str]:
     return ([] if ast.get_docstring(tree) else ["(module)"]) + list(visit(tree, ""))
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "mc").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "mc").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_what_is_public_is_documented(path):
     assert undocumented(path.read_text(encoding="utf-8")) == []
 

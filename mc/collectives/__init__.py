@@ -1,7 +1,8 @@
 """Collectives: how long the exchange of a message takes that all ranks take part in, without any jitter.
 
-One algorithm per file states its counts (`base.py`), a machine turns them into seconds (`cost.py`), stages lay algorithms out on the tiers
-of a cluster (`stages.py`), phases say what each tier costs (`phases.py`), and `selection.py` picks the fastest.
+One algorithm per file states its counts (`base.py`), a machine turns them into seconds (`cost.py`), stages
+lay algorithms out on the tiers of a cluster (`stages.py`), phases say what each tier costs (`phases.py`), and
+`selection.py` picks the fastest.
 """
 
 from mc.collectives.base import AbstractAlgorithm as AbstractAlgorithm

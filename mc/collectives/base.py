@@ -1,13 +1,15 @@
 """What an algorithm is: counts for any number of ranks; the cost on a machine follows.
 
-To add one, write a final class with its name, its collective and `counts`, and list it in `registry.py`; the tests find it there and
-ask for an execution of it on real vectors.
+To add one, write a final class with its name, its collective and `counts`, and list it in `registry.py`; the
+tests find it there and ask for an execution of it on real vectors.
 """
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from mc.collectives.cost import Cost, Counts, Machine
@@ -22,8 +24,8 @@ class AbstractAlgorithm(eqx.Module):
         collective: what it carries out.
     """
 
-    name: eqx.AbstractClassVar[str]
-    collective: eqx.AbstractClassVar[str]
+    name: ClassVar[str]
+    collective: ClassVar[str]
 
     @abc.abstractmethod
     def counts(self, ranks: Float[Array, ""], radix: Int[Array, ""]) -> Counts:
@@ -35,7 +37,9 @@ class AbstractAlgorithm(eqx.Module):
         """
 
     def cost(self, ranks: ArrayLike, size: ArrayLike, machine: Machine) -> Cost:
-        """The α–β–γ cost; every argument may be traced, and the cost is differentiable in all but `ranks` and the radix.
+        """The α–β–γ cost; every argument may be traced.
+
+        It is differentiable in all of them; steps in `ranks` and in the radix have a derivative of zero.
 
         Args:
             ranks: how many take part, at least 1; one rank has nothing to do and costs nothing.
@@ -46,7 +50,7 @@ class AbstractAlgorithm(eqx.Module):
             ParameterError: `ranks` is below 1 or `size` negative, where the value is known.
         """
         for name, value, least in (("ranks", ranks, 1), ("size", size, 0)):
-            if is_known(value) and not jnp.all(jnp.asarray(value) >= least):
+            if is_known(value) and not np.all(np.asarray(value) >= least):
                 raise ParameterError(f"{name}: expected a number >= {least}; got {value}")
         dtype = jnp.result_type(float)
         n, size = jnp.asarray(ranks, dtype), jnp.asarray(size, dtype)

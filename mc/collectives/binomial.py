@@ -1,7 +1,7 @@
 """Binomial trees: in each round every rank that is in reaches one that is not.
 
-The number of ranks reached doubles, so ⌈log₂ n⌉ rounds do for any n; whole buffers travel in each. All-reduce is a reduce and then a
-broadcast. (Thakur, Rabenseifner, Gropp 2005; the pairwise floor of every reduction.)
+The number of ranks reached doubles, so ⌈log₂ n⌉ rounds do for any n; whole buffers travel in each. All-reduce
+is a reduce and then a broadcast. (Thakur, Rabenseifner, Gropp 2005; the pairwise floor of every reduction.)
 """
 
 from typing import ClassVar

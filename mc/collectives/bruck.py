@@ -1,8 +1,8 @@
 """Bruck's all-to-all: blocks travel to their destination by the binary digits of the distance.
 
-In round j every rank passes on, to the rank 2^j further, the blocks whose distance has bit j: ⌈log₂ n⌉ rounds for any n, and each
-block travels as often as its distance has ones. Few rounds for small messages, paid with bytes. (J. Bruck, C.-T. Ho, S. Kipnis,
-E. Upfal, D. Weathersby, IEEE TPDS 8 (1997).)
+In round j every rank passes on, to the rank 2^j further, the blocks whose distance has bit j: ⌈log₂ n⌉ rounds
+for any n, and each block travels as often as its distance has ones. Few rounds for small messages, paid with
+bytes. (J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, IEEE TPDS 8 (1997).)
 """
 
 from typing import ClassVar

@@ -1,15 +1,18 @@
 """Bandwidths as nccl-tests reports them.
 
-The algorithm bandwidth is size/time. The bus bandwidth multiplies it by what an optimal point-to-point algorithm must move per byte of
-buffer, so that it can be compared with a link whatever the number of ranks (nccl-tests, doc/PERFORMANCE.md). For in-network algorithms it
-may exceed the link.
+The algorithm bandwidth is size/time. The bus bandwidth multiplies it by what an optimal point-to-point
+algorithm must move per byte of buffer, so that it can be compared with a link whatever the number of ranks
+(nccl-tests, doc/PERFORMANCE.md). For in-network algorithms it may exceed the link.
 """
 
 _OF_BUFFER = ("all-gather", "reduce-scatter", "all-to-all")
 
 
 def bus_factor(collective: str, ranks: int) -> float:
-    """busbw/algbw: 2(n−1)/n for all-reduce; (n−1)/n for all-gather, reduce-scatter and all-to-all; 1 for the others."""
+    """busbw/algbw.
+
+    2(n−1)/n for all-reduce; (n−1)/n for all-gather, reduce-scatter and all-to-all; 1 for the others.
+    """
     share = (ranks - 1) / ranks
     if collective == "all-reduce":
         return 2 * share

@@ -1,9 +1,11 @@
 """What a collective costs without any jitter: the α–β–γ model, and the counts that it multiplies.
 
-Every algorithm here is linear in the message: its time is (rounds)·α + (bytes)/bandwidth + (bytes combined)·γ, with counts that depend
-on the number of ranks alone. An algorithm states its counts (`Counts`); the machine turns them into seconds (`Cost`).
+Every algorithm here is linear in the message: its time is (rounds)·α + (bytes)/bandwidth + (bytes
+combined)·γ, with counts that depend on the number of ranks alone. An algorithm states its counts (`Counts`);
+the machine turns them into seconds (`Cost`).
 
-References: R. Hockney, "The communication challenge for MPP", Parallel Computing 20 (1994); R. Thakur, R. Rabenseifner, W. Gropp,
+References: R. Hockney, "The communication challenge for MPP", Parallel Computing 20 (1994); R. Thakur, R.
+Rabenseifner, W. Gropp,
 "Optimization of Collective Communication Operations in MPICH", IJHPCA 19 (2005).
 """
 
@@ -12,6 +14,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from mc.collectives.integers import to_integer
@@ -22,13 +25,15 @@ DEFAULT_RADIX = 4
 
 
 def _radix(value: Any) -> Int[Array, ""]:
-    if is_known(value) and not value >= 2:
+    if is_known(value) and not np.all(np.asarray(value) >= 2):
         raise ParameterError(f"radix: expected a whole number >= 2; got {value}")
     return to_integer(value) if is_known(value) else value
 
 
 class Machine(eqx.Module):
-    """What ranks exchange messages on: identical, fully connected, each sending and receiving one message at a time.
+    """What ranks exchange messages on.
+
+    Ranks are alike and fully connected; each sends one message and receives one at a time.
 
     Attributes:
         latency: α, seconds per round.
@@ -52,8 +57,10 @@ class Counts(eqx.Module):
 
     Attributes:
         rounds: messages one after the other on the longest path.
-        sent: what a rank sends, the mean over the ranks (so energy and traffic are right); ranks of a tree differ.
-        carried: what the links on the longest path carry one after the other; at least what the busiest link carries.
+        sent: what a rank sends, the mean over the ranks (so energy and traffic are right); ranks of a tree
+            differ.
+        carried: what the links on the longest path carry one after the other; at least what the busiest link
+            carries.
         combined: what is combined one after the other.
         hops: switch hops on the longest path, instead of rounds, for in-network algorithms.
     """

@@ -1,7 +1,8 @@
 """Where two algorithms cost the same.
 
-Both times are straight lines in the message size, a + b·B, so they meet once at most: B = (a₂ − a₁)/(b₁ − b₂). For the tree and the ring
-that is n(n − 1 − ⌈log₂ n⌉)·α·bandwidth: the tree wins below, the ring above, and the size grows with n.
+Both times are straight lines in the message size, a + b·B, so they meet once at most:
+B = (a₂ − a₁)/(b₁ − b₂). For the tree and the ring that is n(n − 1 − ⌈log₂ n⌉)·α·bandwidth: the tree wins
+below, the ring above, and the size grows with n.
 """
 
 import jax
@@ -39,11 +40,11 @@ def crossover_size(
         radix: of k-ary and in-network trees.
 
     Returns:
-        Bytes; 0 where the latencies are equal and the bandwidths are not; NaN where there is no such size, since one of the two is the
-        faster at every size or they are the same.
+        Bytes; 0 where the latencies are equal and the bandwidths are not; NaN where there is no such size,
+        since one of the two is the faster at every size or they are the same.
     """
-    # The counts nearly cancel: ring and tree differ by 2/n of the buffer, which float32 would lose for large n. So they are subtracted
-    # in double precision; only their differences meet the (traced) link.
+    # The counts nearly cancel: ring and tree differ by 2/n of the buffer, which float32 would lose for large
+    # n. So they are subtracted in double precision; only their differences meet the (traced) link.
     apart = _counts_of(collective, second, ranks, radix) - _counts_of(collective, first, ranks, radix)
     rounds, hops, carried, combined = (float(each) for each in apart)
     fixed = rounds * link.latency + hops * jnp.asarray(hop_latency)

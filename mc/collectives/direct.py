@@ -1,7 +1,8 @@
 """Everything at once: each rank sends straight to each receiver, without rounds.
 
-A fabric that connects all pairs takes all messages at the same time: one latency, and the sender's and the receiver's link carry what
-they must. Send-recv has one receiver: as in nccl-tests every rank sends B to the next.
+A fabric that connects all pairs takes all messages at the same time: one latency, and the sender's and the
+receiver's link carry what they must. Send-recv has one receiver: as in nccl-tests every rank sends B to the
+next.
 """
 
 from typing import ClassVar

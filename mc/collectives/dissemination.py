@@ -1,6 +1,7 @@
-"""The dissemination barrier: in round j rank i tells rank i + 2^j that it, and all it has heard from, are there.
+"""The dissemination barrier: news of who is there doubles its reach in every round.
 
-After ⌈log₂ n⌉ rounds, for any n, every rank has heard from all. (D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier
+In round j rank i tells rank i + 2^j that it, and all it has heard from, are there. After ⌈log₂ n⌉ rounds, for
+any n, every rank has heard from all. (D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier
 synchronization", Int. J. Parallel Programming 17 (1988).)
 """
 

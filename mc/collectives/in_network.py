@@ -1,8 +1,8 @@
 """Reduction in the switches: every rank sends its buffer up once, and the result comes down once.
 
-Switches that combine k inputs form a tree of depth ⌈log_k n⌉; a message pays the switch latency once per level. Data stream through, so
-the bytes are paid once, and up and down at the same time. (R. Graham et al., "Scalable Hierarchical Aggregation Protocol (SHArP)",
-COM-HPC 2016.) Ranks combine nothing.
+Switches that combine k inputs form a tree of depth ⌈log_k n⌉; a message pays the switch latency once per
+level. Data stream through, so the bytes are paid once, and up and down at the same time. (R. Graham et al.,
+"Scalable Hierarchical Aggregation Protocol (SHArP)", COM-HPC 2016.) Ranks combine nothing.
 
 On a cluster such an algorithm goes through all tiers that the group spans; see `phases.py`.
 """

@@ -1,7 +1,8 @@
 """Whole-number arithmetic that compiled formulas need, exact and traceable.
 
-Logarithms in floating point miss: log(125)/log(5) is 3.0000000000000004, and its ceiling 4. Counting is exact. All of it happens
-in int32, which also makes derivatives in the number of ranks what they should be here: zero.
+Logarithms in floating point miss: log(125)/log(5) is 3.0000000000000004, and its ceiling 4. Counting is
+exact. All of it happens in int32, which also makes derivatives in the number of ranks what they should be
+here: zero.
 """
 
 import jax
@@ -20,9 +21,10 @@ def to_integer(value: ArrayLike) -> Int[Array, ""]:
 
 @jax.jit
 def tree_shape(n: ArrayLike, base: ArrayLike) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    """The depth of a tree of n ranks that combines `base` at a time, and how many are left to combine in its last round.
+    """The depth of a tree of n ranks that combines `base` at a time, and how many its last round combines.
 
-    Each round leaves ⌈n/base⌉ of n, and ⌈⌈n/k⌉/k⌉ = ⌈n/k²⌉: repeating it until one is left counts ⌈log_k n⌉ rounds.
+    Each round leaves ⌈n/base⌉ of n, and ⌈⌈n/k⌉/k⌉ = ⌈n/k²⌉: repeating it until one is left counts
+    ⌈log_k n⌉ rounds.
 
     Args:
         n: how many ranks, from 1 to 2³¹ − 1.
@@ -48,9 +50,15 @@ def ceil_log(n: ArrayLike, base: ArrayLike) -> Int[Array, ""]:
     return tree_shape(n, base)[0]
 
 
-def floor_log2(n: ArrayLike) -> Int[Array, ""]:
-    """⌊log₂ n⌋, exactly, for n from 1 to 2³¹ − 1: where its leading one stands."""
-    return 31 - jax.lax.clz(to_integer(n))
+def floor_power_of_two(n: ArrayLike) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The largest power of 2 that is not above n, for n from 1 to 2³¹ − 1: its exponent and itself.
+
+    Shifted, not computed by `exp2`: compiled, that gives 255.99999999999997 for 2⁸ on some machines.
+    """
+    exponent = 31 - jax.lax.clz(to_integer(n))
+    power = jnp.left_shift(jnp.int32(1), exponent)
+    dtype = jnp.result_type(float)
+    return exponent.astype(dtype), power.astype(dtype)
 
 
 @jax.jit

@@ -1,10 +1,12 @@
 """Trees in software that combine k buffers in a round.
 
-A rank takes in k−1 buffers, which travel together: their latency is paid once, but they share the receiver's link and its arithmetic. So
-a round costs α + (k−1)(B/bandwidth + B·γ), and there are ⌈log_k n⌉; the last of them combines only what is left,
-⌈n/k^(⌈log_k n⌉−1)⌉. A large k trades bandwidth for latency; k = 2 is the binomial tree.
+A rank takes in k−1 buffers, which travel together: their latency is paid once, but they share the receiver's
+link and its arithmetic. So a round costs α + (k−1)(B/bandwidth + B·γ), and there are ⌈log_k n⌉; the last of
+them combines only what is left, ⌈n/k^(⌈log_k n⌉−1)⌉. A large k trades bandwidth for latency; k = 2 is the
+binomial tree.
 
-The radix is that of the machine: on a cluster it is the tier's `reduction_radix` where there is one, and 4 otherwise.
+The radix is that of the machine: on a cluster it is the tier's `reduction_radix` where there is one, and 4
+otherwise.
 """
 
 from typing import ClassVar
@@ -53,6 +55,4 @@ class KaryAllReduce(AbstractAlgorithm):
     def counts(self, ranks, radix):
         """2·⌈log_k n⌉ rounds."""
         depth, messages = _messages(ranks, radix)
-        return Counts(
-            rounds=2 * depth, sent=2 * (ranks - 1) / ranks, carried=2 * messages, combined=messages
-        )
+        return Counts(rounds=2 * depth, sent=2 * (ranks - 1) / ranks, carried=2 * messages, combined=messages)

@@ -1,6 +1,7 @@
 """Pairwise exchange: in round j rank i sends to i + j and receives from i − j.
 
-All-to-all with every link busy in every round, and no more bytes than must move (Thakur, Rabenseifner, Gropp 2005).
+All-to-all with every link busy in every round, and no more bytes than must move (Thakur, Rabenseifner, Gropp
+2005).
 """
 
 from typing import ClassVar

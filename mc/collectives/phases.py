@@ -1,11 +1,13 @@
 """The cost of a plan on a cluster, tier by tier.
 
-A flat algorithm does not know of tiers: some message of each round crosses the outermost one, and the round waits for it. So its one phase
-pays the latency of the outermost spanned tier and the smallest bandwidth per rank among the spanned tiers, and is booked on the outermost.
+A flat algorithm does not know of tiers: some message of each round crosses the outermost one, and the round
+waits for it. So its one phase pays the latency of the outermost spanned tier and the smallest bandwidth per
+rank among the spanned tiers, and is booked on the outermost.
 
-An in-network algorithm passes through the switches of every tier: a phase per tier with that tier's hops. Above a unit of s ranks only
-one combined stream goes on, spread over the links of those ranks, so each carries B/s. All tiers stream at once, so the slowest of them
-determines the bandwidth time and is booked for all of it.
+An in-network algorithm passes through the switches of every tier: a phase per tier with that tier's hops.
+Above a unit of s ranks only one combined stream goes on, spread over the links of those ranks, so each
+carries B/s. All tiers stream at once, so the slowest of them determines the bandwidth time and is booked for
+all of it.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,13 @@
 """Rings: each rank passes on to its right neighbour what came from its left one.
 
-All-reduce is a reduce-scatter, in which the sum of each n-th of the buffer travels once round, and an all-gather, in which the result
-does. Each moves (n−1)/n of the buffer through every link: no algorithm moves less. (P. Patarasuk, X. Yuan, "Bandwidth optimal
-all-reduce algorithms for clusters of workstations", JPDC 69 (2009).) Nothing here asks n to be a power of 2.
+All-reduce is a reduce-scatter, in which the sum of each n-th of the buffer travels once round, and an
+all-gather, in which the result does. Each moves (n−1)/n of the buffer through every link: no algorithm moves
+less. (P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69
+(2009).) Nothing here asks n to be a power of 2.
 
-Broadcast and reduce are chains with the buffer in pieces that follow each other closely: the last piece arrives n−1 latencies after it
-was sent. That is the limit of many small pieces, as in NCCL, where sending a piece does not wait for the piece before to arrive.
+Broadcast and reduce are chains with the buffer in pieces that follow each other closely: the last piece
+arrives n−1 latencies after it was sent. That is the limit of many small pieces, as in NCCL, where sending a
+piece does not wait for the piece before to arrive.
 """
 
 from typing import ClassVar

@@ -1,13 +1,13 @@
 """Choosing among algorithms, by predicted time as NCCL does.
 
-A choice looks at numbers, so it is made outside of compiled code; what it returns (stages) can then be compiled. Candidates are priced
-together by compiled functions in which sizes, latencies and bandwidths are traced.
+A choice looks at numbers, so it is made outside of compiled code; what it returns (stages) can then be
+compiled. Candidates are priced together by compiled functions in which sizes, latencies and bandwidths are
+traced.
 """
 
 from dataclasses import dataclass
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
@@ -26,6 +26,7 @@ from mc.collectives.stages import (
     slot_stages,
     slots,
 )
+from mc.delays.checks import is_known
 from mc.fabric import Cluster
 
 ALL = "all"
@@ -109,12 +110,10 @@ def select(cluster: Cluster, collective: str, ranks: int, size: ArrayLike) -> st
     return _fastest(cluster, plans(cluster, collective, ranks, size), size)
 
 
-def evaluate(
-    cluster: Cluster, collective: str, ranks: int, size: float, algorithm: str = ALL
-) -> list[Row]:
-    """Price a collective by one algorithm, by the fastest (`auto`) or by all that can serve it, fastest first.
+def evaluate(cluster: Cluster, collective: str, ranks: int, size: float, algorithm: str = ALL) -> list[Row]:
+    """Price a collective, fastest algorithm first.
 
-    Arguments as for `stages`, with `all` besides.
+    Arguments as for `stages`; `all` prices every algorithm that can serve the group, `auto` the fastest.
     """
     candidates = plans(cluster, collective, ranks, size)
     if algorithm == AUTO:
@@ -156,7 +155,7 @@ def _least(names: list[str], costs: list[Cost]) -> str:
 
 
 def _known(value: Float[Array, ""]) -> float:
-    if isinstance(value, jax.core.Tracer):
+    if not is_known(value):
         raise CollectiveError(
             "expected numbers to choose an algorithm by; got traced values. Choose with `stages` outside of "
             "compiled code and price the result with `phases_of` inside"

@@ -1,15 +1,16 @@
-"""How a collective is carried out on a cluster: which algorithm runs on which tiers, with which part of the buffer.
+"""How a collective is carried out on a cluster: which algorithm on which tiers, on which part of the data.
 
 Three ways arise from one description:
 
-- *flat*: one algorithm among all ranks of the group, whatever tiers lie between them: one stage over all spanned tiers;
+- *flat*: one algorithm among all ranks of the group, whatever tiers lie between them: one stage over all
+  spanned tiers;
 - *in-network*: the same, through the reducing switches of each tier;
-- *hierarchical*: one stage per tier, or two. All-reduce is a reduce-scatter inside, an all-reduce across with the part that each rank then
-  holds, and an all-gather inside (Thakur, Rabenseifner, Gropp 2005 for SMP nodes; NCCL and Horovod do so); applied again to the
-  tiers above.
+- *hierarchical*: one stage per tier, or two. All-reduce is a reduce-scatter inside, an all-reduce across with
+  the part that each rank then holds, and an all-gather inside (Thakur, Rabenseifner, Gropp 2005 for SMP
+  nodes; NCCL and Horovod do so); applied again to the tiers above.
 
-A stage is plain data: choosing it may look at numbers, executing it does not, so a plan that was chosen once can be compiled and
-differentiated.
+A stage is plain data: choosing it may look at numbers, executing it does not, so a plan that was chosen once
+can be compiled and differentiated.
 """
 
 import math
@@ -36,7 +37,8 @@ class Stage:
         units: per tier, how many units of the tier below take part.
         ranks: how many peers exchange with each other.
         share: part of the message that this stage's collective is about.
-        stripes: per tier, over how many ranks' links a stream of combined data is spread; for in-network stages.
+        stripes: per tier, over how many ranks' links a stream of combined data is spread; for in-network
+            stages.
     """
 
     algorithm: AbstractAlgorithm

@@ -31,7 +31,7 @@ class Discrete(AbstractDelay):
         """log of the probability of the values above t."""
         t = jnp.asarray(t)
         weights = self.probabilities / jnp.sum(self.probabilities)
-        later = self.values > _each(t, self.values)
+        later = _beside(self.values, t) > t[..., None]
         weights = jnp.broadcast_to(weights, later.shape)
         above = jnp.sum(jnp.where(later, weights, 0.0), axis=-1)
         upto = jnp.sum(jnp.where(later, 0.0, weights), axis=-1)
@@ -43,6 +43,12 @@ class Discrete(AbstractDelay):
         """The smallest value whose log-survival is at most the level."""
         order = jnp.argsort(self.values)
         values = self.values[order]
-        reached = self.log_survival(values) <= jnp.asarray(log_survival)[..., None]
+        level = jnp.asarray(log_survival)
+        reached = _beside(self.log_survival(values), level) <= level[..., None]
         index = jnp.where(jnp.any(reached, axis=-1), jnp.argmax(reached, axis=-1), values.size - 1)
         return values[index]
+
+
+def _beside(states: Float[Array, " states"], array: Float[Array, "*shape"]) -> Float[Array, "*shape states"]:
+    # The states on an axis of their own behind those of `array`.
+    return states.reshape((1,) * array.ndim + states.shape)

@@ -33,6 +33,9 @@ _TOLERANCE = 1e-6
 _MOST_PER_CELL = 100.0
 _TINY = 1e-30  # seconds: nothing is that fast
 
+# Each value of these is an integral, an iterated series or a product over many ranks.
+_DEAR = (Sum, Gamma, SlowestOf)
+
 
 class Tabulated(AbstractDelay):
     """`delay`, with its quantile function read from a table. Make one with `tabulate`."""
@@ -43,33 +46,34 @@ class Tabulated(AbstractDelay):
     slopes: Float[Array, " knots"]
 
     def log_survival(self, t):
-        """That of the tabulated delay itself; of a sum, whose evaluation is a quadrature, the interpolated one."""
-        if not isinstance(self.delay, Sum):
+        """That of the tabulated delay itself, or the interpolated one where the former is dear (quadratures, series, products)."""
+        if not isinstance(self.delay, _DEAR):
             return self.delay.log_survival(t)
         return attach_parameters(self._look_up_odds(jnp.asarray(t, self.times.dtype)), self.delay, t)
 
     def quantile(self, log_survival):
         """By interpolation; levels beyond e^±60 are clipped to there."""
         level = jnp.asarray(log_survival, self.times.dtype)
-        return attach_derivative(jax.lax.stop_gradient(self._look_up(level)), self.delay, level)
+        return attach_derivative(jax.lax.stop_gradient(self._look_up(level)), self, level)
 
     def _look_up(self, level):
         y = jnp.clip(log_odds(level), -LOG_ODDS_SPAN, LOG_ODDS_SPAN)
-        right = jnp.clip(jnp.searchsorted(self.odds, y, method="scan_unrolled"), 1, self.odds.size - 1)
+        right = jnp.clip(jnp.searchsorted(self.odds, y, method="scan"), 1, self.odds.size - 1)
         left = right - 1
         width = self.odds[right] - self.odds[left]
         u = jnp.where(width > 0, (y - self.odds[left]) / jnp.where(width > 0, width, 1.0), 1.0)
         return _hermite(u, width, self.times[left], self.times[right], self.slopes[left], self.slopes[right])
 
     def _look_up_odds(self, t):
-        right = jnp.clip(jnp.searchsorted(self.times, t, method="scan_unrolled"), 1, self.times.size - 1)
+        odds, times, slopes = jax.lax.stop_gradient((self.odds, self.times, self.slopes))
+        right = jnp.clip(jnp.searchsorted(times, t, method="scan"), 1, times.size - 1)
         left = right - 1
-        width = self.times[right] - self.times[left]
-        u = jnp.clip((t - self.times[left]) / jnp.where(width > 0, width, 1.0), 0.0, 1.0)
-        chord = (self.odds[right] - self.odds[left]) / jnp.where(width > 0, width, 1.0)
-        start, end = (_rate(self.slopes[side], chord) for side in (left, right))
-        odds = _hermite(u, width, self.odds[left], self.odds[right], start, end)
-        return jnp.where(t < self.times[0], 0.0, log_survival_of_odds(odds))
+        width = times[right] - times[left]
+        u = jnp.clip((t - times[left]) / jnp.where(width > 0, width, 1.0), 0.0, 1.0)
+        chord = (odds[right] - odds[left]) / jnp.where(width > 0, width, 1.0)
+        start, end = (_rate(slopes[side], chord) for side in (left, right))
+        y = _hermite(u, width, odds[left], odds[right], start, end)
+        return jnp.where(t < times[0], 0.0, log_survival_of_odds(y))
 
 
 def tabulate(delay: AbstractDelay) -> Tabulated:
@@ -94,9 +98,9 @@ def with_inverse(delay: AbstractDelay) -> AbstractDelay:
     match delay:
         case Shifted() | Scaled() | Slowest():
             return eqx.tree_at(lambda law: law.delay, delay, with_inverse(delay.delay))
-        case Sum():
+        case Sum() | SlowestOf() | Gamma():
             return _with_inner_tables(delay)
-        case Mixture() | SlowestOf() | Gamma():
+        case Mixture():
             return tabulate(_with_inner_tables(delay))
         case _:
             return delay
@@ -114,11 +118,13 @@ def table_error(law: Tabulated) -> tuple[Float[Array, ""], Float[Array, ""]]:
 
 
 def _with_inner_tables(delay: AbstractDelay) -> AbstractDelay:
-    # A sum integrates over the quantiles of its terms, so those need an inverse of their own; and inside other laws the sum is
-    # read from a table of its own, because each of its values is an integral.
+    # A sum integrates over the quantiles of its terms, so those need an inverse of their own; and inside another law what is dear to
+    # evaluate is read from a table of its own.
     match delay:
         case Sum():
             return tabulate(Sum(with_inverse(delay.first), with_inverse(delay.second)))
+        case SlowestOf() | Gamma():
+            return tabulate(delay)
         case Shifted() | Scaled() | Slowest():
             return eqx.tree_at(lambda law: law.delay, delay, _with_inner_tables(delay.delay))
         case Mixture():

@@ -1,11 +1,12 @@
 """From a configuration to the step that it describes."""
 
+import equinox as eqx
 import jax.numpy as jnp
 
 from mc.collectives import Phase, phases
 from mc.config import ComputeConfig, ExperimentConfig, NoiseConfig, TierConfig
 from mc.config.cluster import ALL_RANKS, EVERY_RANK_ALONE
-from mc.delays import AbstractDelay, Constant, Scaled, Shifted, add, with_pauses
+from mc.delays import AbstractDelay, Constant, Scaled, Shifted, add, with_inverse, with_pauses
 from mc.experiment.delays import build_delay
 from mc.fabric import build_cluster
 from mc.step import Compute, ExchangePhase, Step, congestion_law
@@ -47,7 +48,8 @@ def _rank_law(time: float, noise: NoiseConfig) -> AbstractDelay:
     law: AbstractDelay = Constant(time) if noise.spread is None else Scaled(build_delay(noise.spread), time)
     if noise.jitter is not None:
         jitter = build_delay(noise.jitter)
-        law = Shifted(jitter, time) if noise.spread is None else add(law, jitter)
+        # The sum is tabulated here, once; what follows uses it twice.
+        law = Shifted(jitter, time) if noise.spread is None else eqx.filter_jit(with_inverse)(add(law, jitter))
     if noise.pauses is not None and noise.pauses.probability > 0:
         law = with_pauses(law, noise.pauses.probability, add(law, build_delay(noise.pauses.delay)))
     return law

@@ -1,7 +1,7 @@
 """The interconnect: links, tiers of links, and which tiers a group of ranks spans.
 
-Structure (names, fan-outs, radices) is static; numbers (latencies, bandwidths) are 0-d float arrays, so one compiled program serves
-every value of them and can be differentiated in each.
+Structure (names, fan-outs, radices) is static; numbers (latencies, bandwidths) are 0-d float arrays, so one
+compiled program serves every value of them and can be differentiated in each.
 """
 
 from mc.fabric.build import build_cluster as build_cluster

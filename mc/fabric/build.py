@@ -8,7 +8,8 @@ from mc.fabric.link import Link
 def build_cluster(config: ClusterConfig) -> Cluster:
     """The tiers and links of a configuration.
 
-    A rank's bandwidth at a tier is that of one link in one direction, times the links it has, divided by the oversubscription.
+    A rank's bandwidth at a tier is that of one link in one direction, times the links it has, divided by the
+    oversubscription.
     """
     tiers = tuple(
         Tier(

@@ -1,7 +1,7 @@
 """A cluster is a nest of tiers, innermost first: each joins `fan_out` units of the tier below it.
 
-Ranks are numbered so that consecutive ranks share inner tiers: with fan-outs (8, 32, 4), ranks 0–7 are one unit of the first tier,
-ranks 0–255 one unit of the second, and the cluster has 1024.
+Ranks are numbered so that consecutive ranks share inner tiers: with fan-outs (8, 32, 4), ranks 0–7 are one
+unit of the first tier, ranks 0–255 one unit of the second, and the cluster has 1024.
 """
 
 import math
@@ -38,7 +38,13 @@ class Tier(eqx.Module):
     reduction_radix: int | None = eqx.field(static=True)
 
     def __init__(
-        self, name: str, link: Link, fan_out: int, *, hop_latency: Any = None, reduction_radix: int | None = None
+        self,
+        name: str,
+        link: Link,
+        fan_out: int,
+        *,
+        hop_latency: Any = None,
+        reduction_radix: int | None = None,
     ):
         self.name = name
         self.link = link
@@ -49,11 +55,14 @@ class Tier(eqx.Module):
     def __check_init__(self):
         """Whole numbers in their ranges."""
         if not _is_whole(self.fan_out) or self.fan_out < 1:
-            raise FabricError(f"tier `{self.name}`: fan_out: expected a whole number of at least 1; got {self.fan_out!r}")
+            raise FabricError(
+                f"tier `{self.name}`: fan_out: expected a whole number of at least 1; got {self.fan_out!r}"
+            )
         radix = self.reduction_radix
         if radix is not None and (not _is_whole(radix) or radix < 2):
             raise FabricError(
-                f"tier `{self.name}`: reduction_radix: expected a whole number of at least 2, or None; got {radix!r}"
+                f"tier `{self.name}`: reduction_radix: "
+                f"expected a whole number of at least 2, or None; got {radix!r}"
             )
 
 
@@ -63,8 +72,8 @@ class Cluster(eqx.Module):
     Attributes:
         name: for people.
         tiers: innermost first, at least one.
-        reduction_time_per_byte: γ, seconds a rank takes to combine one byte that arrived with one it has. The default 0 says
-            that kernels combine as data arrive, at link speed, as NCCL's do.
+        reduction_time_per_byte: γ, seconds a rank takes to combine one byte that arrived with one it has. The
+            default 0 says that kernels combine as data arrive, at link speed, as NCCL's do.
     """
 
     name: str = eqx.field(static=True)
@@ -80,7 +89,9 @@ class Cluster(eqx.Module):
             raise FabricError(f"cluster `{self.name}`: expected at least one tier; got none")
         again = [name for index, name in enumerate(names) if name in names[:index]]
         if again:
-            raise FabricError(f"cluster `{self.name}`: expected tiers with names of their own; got `{again[0]}` twice")
+            raise FabricError(
+                f"cluster `{self.name}`: expected tiers with names of their own; got `{again[0]}` twice"
+            )
 
     @property
     def size(self) -> int:

@@ -1,7 +1,8 @@
 """Which tiers a group of ranks spans.
 
-A group is consecutive ranks from the start of a unit, so it fills inner tiers before it takes another unit of an outer one. (A group
-whose ranks are a stride apart would skip the tiers inside the stride; it would be one more argument here and nothing elsewhere.)
+A group is consecutive ranks from the start of a unit, so it fills inner tiers before it takes another unit of
+an outer one. (A group whose ranks are a stride apart would skip the tiers inside the stride; it would be one
+more argument here and nothing elsewhere.)
 """
 
 import equinox as eqx
@@ -30,8 +31,8 @@ class Extent(eqx.Module):
 def span(cluster: Cluster, ranks: int) -> tuple[Extent, ...]:
     """The tiers that `ranks` consecutive ranks span, innermost first.
 
-    1024 ranks on fan-outs (8, 32, 4) span (8, 32, 4) units; 12 ranks span 8 and ⌈12/8⌉ = 2, the second unevenly. A tier of which
-    the group reaches one unit only is left out, so one rank spans nothing.
+    1024 ranks on fan-outs (8, 32, 4) span (8, 32, 4) units; 12 ranks span 8 and ⌈12/8⌉ = 2, the second
+    unevenly. A tier of which the group reaches one unit only is left out, so one rank spans nothing.
 
     Args:
         cluster: the cluster.
@@ -44,7 +45,8 @@ def span(cluster: Cluster, ranks: int) -> tuple[Extent, ...]:
         raise FabricError(f"ranks: expected a whole number of at least 1; got {ranks!r}")
     if ranks > cluster.size:
         raise FabricError(
-            f"ranks: expected at most {cluster.size_text}, the size of `{cluster.name}`; a group of {ranks} does not fit"
+            f"ranks: expected at most {cluster.size_text}, the size of `{cluster.name}`; "
+            f"a group of {ranks} does not fit"
         )
     extents: list[Extent] = []
     ranks_per_unit = 1
