@@ -20,7 +20,9 @@ _BENCHMARKS = {"exact": exact.run, "direct": direct.run, "cold-start": cold_star
 def main() -> int:
     """Runs the benchmarks that were asked for, all by default."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(_BENCHMARKS)}; all by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(_BENCHMARKS)}; all by default"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer draws and repeats")
     parser.add_argument("--json", action="store_true", help="a list of findings instead of a table")
     options = parser.parse_args()
@@ -46,7 +48,9 @@ def _table(findings: list[Finding]) -> Table:
     table.columns[1].justify = "right"
     for finding in findings:
         verdict = "[green]ok[/]" if finding.holds else "[red]MISSED[/]"
-        table.add_row(finding.name, f"{finding.value:.3g} {finding.unit}", finding.target, verdict, finding.note)
+        table.add_row(
+            finding.name, f"{finding.value:.3g} {finding.unit}", finding.target, verdict, finding.note
+        )
     return table
 
 

@@ -15,7 +15,9 @@ def run(*, quick: bool) -> Iterator[Finding]:
     help_time = statistics.median(_process("--help") for _ in range(repeats))
     yield at_most("tailstep --help", help_time, "s", 0.5, f"median of {repeats} processes")
     run_time = statistics.median(_process("run", "--json") for _ in range(1 if quick else 3))
-    yield at_most("tailstep run, cold start to result", run_time, "s", 15, "imports, compilation and 20,000 steps")
+    yield at_most(
+        "tailstep run, cold start to result", run_time, "s", 15, "imports, compilation and 20,000 steps"
+    )
 
 
 def _process(*arguments: str) -> float:

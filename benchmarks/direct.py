@@ -1,7 +1,7 @@
 """The direct method against the obvious NumPy loop, and its memory.
 
-The NumPy loop draws a chunk of ranks × steps, takes the maximum over its ranks, and keeps the running maximum; its chunk is the fastest of
-a few sizes on the machine at hand.
+The NumPy loop draws a chunk of ranks × steps, takes the maximum over its ranks, and keeps the running
+maximum; its chunk is the fastest of a few sizes on the machine at hand.
 """
 
 import subprocess
@@ -33,7 +33,10 @@ def run(*, quick: bool) -> Iterator[Finding]:
     key = jax.random.key(0)
     draws = jax.jit(lambda law: draw(law, key, _STEPS, "direct"))
     median = np.linspace(1.0, 1.1, ranks)
-    identical, different = Slowest(Lognormal(1.0, 0.3), ranks), SlowestOf(Lognormal(median, np.full(ranks, 0.3)))
+    identical, different = (
+        Slowest(Lognormal(1.0, 0.3), ranks),
+        SlowestOf(Lognormal(median, np.full(ranks, 0.3))),
+    )
 
     chunk = min((100, 300, 1000), key=lambda size: seconds(lambda: _numpy(np.zeros(20 * size), size)))
     same = np.zeros(ranks)
@@ -57,8 +60,12 @@ def run(*, quick: bool) -> Iterator[Finding]:
         ),
     ):
         script = _PEAK.format(imports=imports, law=law)
-        peak = float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
-        yield at_most(f"direct, 1e6 {name} ranks x 1e3 steps: peak memory", peak, "MB", 500, "of the whole process")
+        peak = float(
+            subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+        )
+        yield at_most(
+            f"direct, 1e6 {name} ranks x 1e3 steps: peak memory", peak, "MB", 500, "of the whole process"
+        )
 
 
 def _numpy(log_median: np.ndarray, chunk: int) -> jax.Array:

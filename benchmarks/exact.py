@@ -17,7 +17,9 @@ def run(*, quick: bool) -> Iterator[Finding]:
 
     plain = Slowest(Shifted(Lognormal(1e-4, 0.3), 1e-3), 1024.0)
     rate = count / best_of(lambda: draws(plain), repeats=repeats) / 1e6
-    yield at_least("plain family, slowest of 1,024", rate, "M draws/s", 10, f"{count:,} draws of a shifted lognormal")
+    yield at_least(
+        "plain family, slowest of 1,024", rate, "M draws/s", 10, f"{count:,} draws of a shifted lognormal"
+    )
 
     composed = jax.jit(with_inverse)(_composed(128.0))
     rate = count / best_of(lambda: draws(composed), repeats=repeats) / 1e6
@@ -26,7 +28,9 @@ def run(*, quick: bool) -> Iterator[Finding]:
 
     few, many = (jax.jit(with_inverse)(_composed(groups)) for groups in (1.0, 1.25e8))
     growth = ratio(lambda: draws(many), lambda: draws(few), repeats=repeats)
-    yield at_most("exact, composed: time(n = 1e9) / time(n = 8)", growth, "x", 1.2, "the same compiled kernel")
+    yield at_most(
+        "exact, composed: time(n = 1e9) / time(n = 8)", growth, "x", 1.2, "the same compiled kernel"
+    )
 
     law = Lognormal(1e-3, 0.3)
     growth = ratio(lambda: draws(Slowest(law, 1e9)), lambda: draws(Slowest(law, 8.0)), repeats=repeats)

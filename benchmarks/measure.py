@@ -1,6 +1,7 @@
 """How a benchmark measures: what is compared runs in turn, and the median of the ratios is quoted.
 
-Machines drift and are shared, so an absolute time says little about the next run; a ratio of two things timed one after the other does.
+Machines drift and are shared, so an absolute time says little about the next run; a ratio of two things timed
+one after the other does.
 """
 
 import statistics
@@ -48,7 +49,8 @@ def best_of(function: Callable[[], Any], *, repeats: int) -> float:
 
 def ratio(slow: Callable[[], Any], fast: Callable[[], Any], *, repeats: int) -> float:
     """Median over `repeats` of time(slow)/time(fast), timed in turn after one warm-up of each."""
-    slow(), fast()
+    slow()
+    fast()
     return statistics.median(seconds(slow) / seconds(fast) for _ in range(repeats))
 
 

@@ -33,7 +33,7 @@ FLOORS = (
     "report",
     "cli",
 )
-WITHOUT_JAX = ("errors", "units", "document", "catalog", "config")
+WITHOUT_JAX = ("errors", "units", "document", "catalog", "config", "estimate", "results", "report")
 JAX_AND_KIN = frozenset({"jax", "jaxlib", "equinox", "optax", "chex"})
 
 
@@ -135,7 +135,7 @@ def test_no_module_imports_itself_in_a_circle():
 
 
 @pytest.mark.smoke
-def test_reading_files_does_not_import_jax():
+def test_reading_files_and_results_does_not_import_jax():
     readers = sorted(name for name in modules() if name.split(".")[1:2] and name.split(".")[1] in WITHOUT_JAX)
     program = (
         "import importlib, sys\n"

@@ -44,11 +44,11 @@ class Group:
 
     Attributes:
         title: what they are about.
-        compute: the claims; told whether to be quick, that is to draw fewer samples.
+        compute: the claims, from so many samples where samples are drawn.
     """
 
     title: str
-    compute: Callable[[bool], list[Claim]]
+    compute: Callable[[int], list[Claim]]
 
 
 def mean_tolerance(samples: NDArray[np.floating]) -> float:

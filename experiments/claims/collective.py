@@ -21,9 +21,9 @@ CROSSOVER = {8: 3.2, 64: 364.8, 512: 25_702.4}
 BELOW, ABOVE = 0.9, 1.1
 
 
-def claims(quick: bool) -> list[Claim]:
+def claims(samples: int) -> list[Claim]:
     """Times and rounds of trees; crossover sizes."""
-    del quick
+    del samples
     return [*_trees(), *_crossovers()]
 
 

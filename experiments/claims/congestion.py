@@ -1,10 +1,10 @@
 """With congestion that grows with the cluster, more chips make the step slower.
 
-100 ms of compute is divided over n chips, which then add up 10 MB by a ring at 100 GB/s. Its latency is zero, so
-that nothing but congestion can bend the curve: without it the step is 100 ms/n + 2(n−1)/n·0.1 ms, and each
-doubling helps. Now let each node of eight chips, one of n/8, find its uplink busy in 1 % of the steps, and let a
-busy link be 1 + log₂(n/8) times slower, one more flow to share it with for each doubling of the nodes. All wait
-for the slowest node, so the step grows by log₂(n/8)·transfer·(1 − 0.99^(n/8)) in the mean.
+100 ms of compute is divided over n chips, which then add up 10 MB by a ring at 100 GB/s. Its latency is zero,
+so that nothing but congestion can bend the curve: without it the step is 100 ms/n + 2(n−1)/n·0.1 ms, and each
+doubling helps. Now let each node of eight chips find its uplink busy in 1 % of the steps, and let a busy link
+be 1 + log₂(n/8) times slower: one more flow to share it with for each doubling of the nodes. All wait for the
+slowest of n/8 nodes, so the step grows by log₂(n/8)·transfer·(1 − 0.99^(n/8)) in the mean.
 """
 
 import math
@@ -18,7 +18,7 @@ from mc.experiment import run
 CHIPS_PER_NODE = 8
 WORK = 0.1  # seconds on one chip
 SIZES = tuple(2**k for k in range(4, 15))
-# Chips at the peak of the speed-up, the speed-up there, and that of the largest cluster, by the formula above.
+# By the formula above: chips at the peak of the speed-up, the speed-up there, that of the largest cluster.
 PEAK_CHIPS, PEAK_SPEED_UP, LAST_SPEED_UP = 256, 115.77, 41.56
 QUIET_LAST_SPEED_UP = 485.22
 _ROUNDING = 0.005
@@ -52,9 +52,8 @@ def experiment(chips: int, *, congested: bool, samples: int) -> ExperimentConfig
     )
 
 
-def claims(quick: bool) -> list[Claim]:
+def claims(samples: int) -> list[Claim]:
     """Where the speed-up peaks."""
-    samples = 8192 if quick else 65_536
     steps = [run(experiment(chips, congested=True, samples=samples)).samples for chips in SIZES]
     congested = np.asarray([WORK / step.mean() for step in steps])
     quiet = np.asarray(

@@ -4,6 +4,8 @@ The vendors' figures do not count alike: those of dies and of NVLink add both di
 one direction's. The ratio 18 of NVLink 5 to a network card is one of unlike things; per direction it is 9.
 """
 
+import itertools
+
 from experiments.claims.claim import Claim
 from mc.catalog import LinkFigures, link
 
@@ -28,9 +30,9 @@ SEVERAL = 2.0
 _TWO_DIGITS = 0.05
 
 
-def claims(quick: bool) -> list[Claim]:
+def claims(samples: int) -> list[Claim]:
     """Bandwidths, and what each tier out costs, from the catalog."""
-    del quick
+    del samples
     found = [
         Claim(f"{name}: vendor's bandwidth, TB/s", expected, link(name).bandwidth.value / 1e12, 1e-9)
         for name, expected in VENDOR_BANDWIDTH.items()
@@ -48,7 +50,7 @@ def claims(quick: bool) -> list[Claim]:
         ratio = _energy(first) / _energy(second)
         found.append(Claim(f"{outer} over {inner}: energy per bit", energy, ratio, _TWO_DIGITS))
     outwards = [link(name) for name in OUTWARDS]
-    steps = list(zip(outwards, outwards[1:], strict=False))
+    steps = list(itertools.pairwise(outwards))
     cheap = sum(outer.latency.value < SEVERAL * inner.latency.value * (1 - 1e-9) for inner, outer in steps)
     cheap += sum(_energy(outer) < SEVERAL * _energy(inner) for inner, outer in steps)
     return [*found, Claim("latencies and energies that do not at least double from tier to tier", 0, cheap)]

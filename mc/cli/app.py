@@ -1,7 +1,7 @@
 """The command line: one verb per file, wired together here.
 
-Nothing imported by this module may import JAX: `tailstep --help`, `validate`, `show`, `catalog` and `schema` have to answer at
-once. A verb that samples imports the engine inside its function.
+Nothing imported by this module may import JAX: `tailstep --help`, `validate`, `show`, `catalog` and `schema`
+have to answer at once. A verb that samples imports the engine inside its function.
 
 Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input, 130 interrupted.
 """

@@ -21,7 +21,10 @@ _DIGITS = 4
 
 
 def collective(
-    collective: Annotated[str, typer.Argument(help=f"One of {', '.join(COLLECTIVES)}.", show_default=False)],
+    collective: Annotated[
+        str,
+        typer.Argument(metavar="COLLECTIVE", help=f"One of {', '.join(COLLECTIVES)}.", show_default=False),
+    ],
     cluster: Annotated[
         str, typer.Option(help="A cluster file, or the name of a shipped one.")
     ] = "dgx-h100-superpod",
@@ -124,7 +127,7 @@ def _print_table(question: _Question, rows: "list[Row]", where: str) -> None:
 
     size = f" of {format_quantity(question.size, Dimension.SIZE)}" if question.size else ""
     table = Table(title=f"{question.collective}{size}", title_justify="left", box=None, pad_edge=False)
-    table.add_column("algorithm")
+    table.add_column("algorithm", no_wrap=True)
     for name in ("time", "algbw", "busbw", "rounds", "bytes/rank"):
         table.add_column(name, justify="right")
     table.add_column("")
@@ -136,7 +139,7 @@ def _print_table(question: _Question, rows: "list[Row]", where: str) -> None:
             quantity(row.bus_bandwidth, Dimension.BANDWIDTH),
             f"{row.rounds:,}",
             quantity(row.bytes_per_rank, Dimension.SIZE),
-            "fastest" if place == 0 and len(rows) > 1 else "",
+            "best" if place == 0 and len(rows) > 1 else "",
             style="bold" if place == 0 and len(rows) > 1 else None,
         )
     console = Console()

@@ -12,11 +12,13 @@ from mc.config import config_hash, load_experiment
 
 def run(
     config: Annotated[
-        str | None, typer.Argument(help="An experiment file, or a shipped one by name; the quickstart if left out.")
+        str | None,
+        typer.Argument(help="An experiment file, or a shipped one by name; the quickstart if left out."),
     ] = None,
     overrides: Overrides = None,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="DIR", help="Keep the samples there, as Parquet with a manifest.")
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Keep the samples there, as Parquet with a manifest."),
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,

@@ -1,8 +1,9 @@
 """The algebra of delays: random times that stay exact in the tail.
 
-`base` says what a delay is; one family per file follows (constant, discrete, exponential, lognormal, gamma, Weibull, generalised Pareto, empirical);
-`affine`, `slowest`, `mixture`, `sum` and `shared_fate` compose them; `inverse` and `table` invert what has no closed form; `direct`, `grid`
-and `draw` are the three ways to a sample.
+`base` says what a delay is; one family per file follows (constant, discrete, exponential, lognormal, gamma,
+Weibull, generalised Pareto, empirical); `affine`, `slowest`, `mixture`, `sum` and `shared_fate` compose them;
+`inverse` and `table` invert what has no closed form; `direct`, `grid` and `draw` are the three ways to a
+sample.
 """
 
 from mc.delays.affine import Scaled as Scaled

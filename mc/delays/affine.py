@@ -15,7 +15,7 @@ class Shifted(AbstractDelay):
     shift: Float[Array, ""] = eqx.field(converter=scalar("shift", minimum=0.0))
 
     def log_survival(self, t):
-        """log S of the jitter at what is left after the fixed cost."""
+        """Log S of the jitter at what is left after the fixed cost."""
         left = t - self.shift
         return jnp.where(left > 0, self.delay.log_survival(jnp.maximum(left, 0.0)), 0.0)
 
@@ -31,7 +31,7 @@ class Scaled(AbstractDelay):
     factor: Float[Array, ""] = eqx.field(converter=scalar("factor", minimum=0.0, open_minimum=True))
 
     def log_survival(self, t):
-        """log S of the unscaled delay at t/factor."""
+        """Log S of the unscaled delay at t/factor."""
         return self.delay.log_survival(t / self.factor)
 
     def quantile(self, log_survival):

@@ -7,8 +7,9 @@ from jaxtyping import Array, Float
 from mc.delays.base import AbstractDelay
 from mc.delays.checks import scalar
 
-# An atom is smeared evenly over ± this part of its value (about ten float32 steps): a step function has no inverse and no slope, and
-# with the smear a mixture of constants (random link states) stays invertible and differentiable like any other law.
+# An atom is smeared evenly over ± this part of its value (about ten float32 steps): a step function has no
+# inverse and no slope, and with the smear a mixture of constants (random link states) stays invertible and
+# differentiable like any other law.
 _SMEAR = 2.0**-20
 _SMEAR_AT_ZERO = 1e-15
 

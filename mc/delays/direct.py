@@ -1,13 +1,14 @@
 """The `direct` method: every rank drawn, nothing assumed. The reference for the others, and the only one where no shortcut exists.
 
-The expression of a delay says what to simulate: a maximum draws all its ranks, a mixture draws a state and then that component, a sum
-draws both terms. Draws are functions of (key, step, rank), so the loop over ranks needs no memory but the running maximum per step:
-ranks × steps is never held.
+The expression of a delay says what to simulate: a maximum draws all its ranks, a mixture draws a state and
+then that component, a sum draws both terms. Draws are functions of (key, step, rank), so the loop over ranks
+needs no memory but the running maximum per step: ranks × steps is never held.
 
-Two facts make it fast. Threefry's rounds fuse with the transform and the maximum into one loop. And for identical ranks the transform
-from level to time is monotone, so the slowest rank is the one with the deepest level: the minimum is taken over the bits, and
-one transform per step remains. For 32-bit words tied at the minimum (n·2⁻³² of the steps) the 32 further bits of the winner are drawn
-once, not once per tied rank; that shifts a level by less than 2⁻³².
+Two facts make it fast. Threefry's rounds fuse with the transform and the maximum into one loop. And for
+identical ranks the transform from level to time is monotone, so the slowest rank is the one with the deepest
+level: the minimum is taken over the bits, and one transform per step remains. For 32-bit words tied at the
+minimum (n·2⁻³² of the steps) the 32 further bits of the winner are drawn once, not once per tied rank; that
+shifts a level by less than 2⁻³².
 """
 
 import zlib
@@ -19,6 +20,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.mixture import Mixture
+from mc.delays.numerics import safe_log
 from mc.delays.slowest import Slowest, SlowestOf
 from mc.delays.sum import Sum
 from mc.delays.table import Tabulated
@@ -41,7 +43,7 @@ def draw_direct(delay: AbstractDelay, key: PRNGKeyArray, count: int) -> Float[Ar
         count: number of draws (steps), below 2³².
     """
     words = key_words(key)
-    block = min(_BLOCK, count)
+    block = max(1, min(_BLOCK, count))
     blocks = -(-count // block)
     starts = jnp.arange(blocks, dtype=jnp.uint32) * block
 
@@ -51,7 +53,9 @@ def draw_direct(delay: AbstractDelay, key: PRNGKeyArray, count: int) -> Float[Ar
     return jax.lax.map(one_block, starts).reshape(-1)[:count]
 
 
-def _simulate(delay: AbstractDelay, key: _Key, steps: _Steps, copy: UInt32[Array, ""]) -> Float[Array, " block"]:
+def _simulate(
+    delay: AbstractDelay, key: _Key, steps: _Steps, copy: UInt32[Array, ""]
+) -> Float[Array, " block"]:
     # `copy` numbers the independent copies of this part of the expression.
     match delay:
         case Tabulated():
@@ -97,16 +101,24 @@ def _levels(key: _Key, steps: _Steps, copy: UInt32[Array, ""]) -> Float[Array, "
     return levels_from_words(*threefry2x32(key, steps, jnp.broadcast_to(copy, steps.shape)))
 
 
-def _simulate_mixture(delay: Mixture, key: _Key, steps: _Steps, copy: UInt32[Array, ""]) -> Float[Array, " block"]:
+def _simulate_mixture(
+    delay: Mixture, key: _Key, steps: _Steps, copy: UInt32[Array, ""]
+) -> Float[Array, " block"]:
     choice, *parts = (_part(key, index) for index in range(1 + len(delay.components)))
-    uniform = jnp.exp(_levels(choice, steps, copy))
-    ends = jnp.cumsum(delay.weights)[:-1]
-    state = jnp.sum(uniform[:, None] > ends[None, :], axis=1)
+    level = _levels(choice, steps, copy)
+    # log P(state ≤ k), from whichever side is the smaller sum: a last state of probability 10⁻⁹ is drawn
+    # that often.
+    before, after = jnp.cumsum(delay.weights)[:-1], jnp.flip(jnp.cumsum(jnp.flip(delay.weights)))[1:]
+    common = after < 0.5
+    ends = jnp.where(common, jnp.log1p(-jnp.where(common, after, 0.0)), safe_log(before))
+    state = jnp.sum(level[:, None] > ends[None, :], axis=1)
     drawn = [_simulate(part, k, steps, copy) for part, k in zip(delay.components, parts, strict=True)]
     return jnp.select([state == index for index in range(len(drawn))], drawn)
 
 
-def _slowest_of_identical(delay: Slowest, key: _Key, steps: _Steps, copy: UInt32[Array, ""]) -> Float[Array, " block"]:
+def _slowest_of_identical(
+    delay: Slowest, key: _Key, steps: _Steps, copy: UInt32[Array, ""]
+) -> Float[Array, " block"]:
     ranks = delay.ranks.astype(jnp.uint32)
     # Two ranks share a counter, one for each word of the block.
     pairs = (ranks + 1) // 2
@@ -126,7 +138,9 @@ def _slowest_of_identical(delay: Slowest, key: _Key, steps: _Steps, copy: UInt32
     return jnp.where(ranks > 0, delay.delay.quantile(levels_from_words(deepest, finer)), 0.0)
 
 
-def _slowest_of_composed(delay: Slowest, key: _Key, steps: _Steps, copy: UInt32[Array, ""]) -> Float[Array, " block"]:
+def _slowest_of_composed(
+    delay: Slowest, key: _Key, steps: _Steps, copy: UInt32[Array, ""]
+) -> Float[Array, " block"]:
     count = delay.ranks.astype(jnp.uint32)
 
     def one(index, slowest):
@@ -135,7 +149,9 @@ def _slowest_of_composed(delay: Slowest, key: _Key, steps: _Steps, copy: UInt32[
     return jax.lax.fori_loop(jnp.uint32(0), count, one, jnp.zeros(steps.shape, jnp.result_type(float)))
 
 
-def _slowest_of_different(delay: SlowestOf, key: _Key, steps: _Steps, copy: UInt32[Array, ""]) -> Float[Array, " block"]:
+def _slowest_of_different(
+    delay: SlowestOf, key: _Key, steps: _Steps, copy: UInt32[Array, ""]
+) -> Float[Array, " block"]:
     size = delay.size
     tile_size = min(_TILE, size)
     whole = size // tile_size
@@ -157,7 +173,9 @@ def _slowest_of_different(delay: SlowestOf, key: _Key, steps: _Steps, copy: UInt
     return slowest
 
 
-def _slowest_of_classes(delay: SlowestOf, key: _Key, steps: _Steps, copy: UInt32[Array, ""]) -> Float[Array, " block"]:
+def _slowest_of_classes(
+    delay: SlowestOf, key: _Key, steps: _Steps, copy: UInt32[Array, ""]
+) -> Float[Array, " block"]:
     # Composed laws per rank or class: one after the other, each under a key of its own.
     def one(slowest, indexed):
         index, law = indexed
@@ -167,4 +185,3 @@ def _slowest_of_classes(delay: SlowestOf, key: _Key, steps: _Steps, copy: UInt32
     index = jnp.arange(delay.size, dtype=jnp.uint32)
     start = jnp.zeros(steps.shape, jnp.result_type(float))
     return jax.lax.scan(one, start, (index, delay.delays))[0]
-

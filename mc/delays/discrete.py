@@ -5,30 +5,32 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mc.delays.base import AbstractDelay
-from mc.delays.checks import ParameterError, scalar
+from mc.delays.checks import ParameterError, check_shares, scalar
 from mc.delays.numerics import safe_log
 
 
 class Discrete(AbstractDelay):
     """T = `values`[k] with probability `probabilities`[k]; values need not be ordered.
 
-    The inverse is exact (no smear as in `Constant`), which is what the slowest of many groups needs; its derivative is that of the value
-    drawn. Inside a `Mixture` or a `Sum` use `Constant` components instead, whose law has a slope.
+    The inverse is exact (no smear as in `Constant`), which is what the slowest of many groups needs; its
+    derivative is that of the value drawn. Inside a `Mixture` or a `Sum` use `Constant` components instead,
+    whose law has a slope.
     """
 
     values: Float[Array, " states"] = eqx.field(converter=scalar("value", minimum=0.0))
     probabilities: Float[Array, " states"] = eqx.field(converter=scalar("probability", minimum=0.0))
 
     def __check_init__(self):
-        """One probability per value."""
+        """One probability per value, adding up to 1."""
         if jnp.shape(self.values) != jnp.shape(self.probabilities) or not jnp.shape(self.values):
             raise ParameterError(
                 "expected one probability per value; "
                 f"got {jnp.shape(self.probabilities)} for {jnp.shape(self.values)}"
             )
+        check_shares(self.probabilities)
 
     def log_survival(self, t):
-        """log of the probability of the values above t."""
+        """Log of the probability of the values above t."""
         t = jnp.asarray(t)
         weights = self.probabilities / jnp.sum(self.probabilities)
         later = _beside(self.values, t) > t[..., None]

@@ -1,8 +1,10 @@
 """Three ways to the same distribution, behind one function.
 
 - `direct` draws every rank (`mc.delays.direct`): the reference.
-- `exact` draws the slowest rank itself by order statistics: one draw per step, whatever the number of ranks. Terms of a sum, and classes of
-  different ranks as long as they are few, are drawn one by one; only what must be inverted as a whole is tabulated.
+- `exact` draws the slowest rank itself by order statistics: one draw per step, whatever the number of ranks.
+  Terms of a sum, and classes of
+  different ranks as long as they are few, are drawn one by one; only what must be inverted as a whole is
+  tabulated.
 - `grid` computes the distribution on a grid and draws from that (`mc.delays.grid`).
 """
 
@@ -29,7 +31,9 @@ Method = Literal["exact", "direct", "grid"]
 _FEW_CLASSES = 8
 
 
-def draw(delay: AbstractDelay, key: PRNGKeyArray, count: int, method: Method = "exact") -> Float[Array, " count"]:
+def draw(
+    delay: AbstractDelay, key: PRNGKeyArray, count: int, method: Method = "exact"
+) -> Float[Array, " count"]:
     """`count` independent draws of `delay`, in seconds.
 
     Args:
@@ -44,7 +48,9 @@ def draw(delay: AbstractDelay, key: PRNGKeyArray, count: int, method: Method = "
     return sampler(delay, method)(key, count)
 
 
-def sampler(delay: AbstractDelay, method: Method = "exact") -> Callable[[PRNGKeyArray, int], Float[Array, " count"]]:
+def sampler(
+    delay: AbstractDelay, method: Method = "exact"
+) -> Callable[[PRNGKeyArray, int], Float[Array, " count"]]:
     """`draw` with its tables built once: a function of (key, count)."""
     match method:
         case "direct":

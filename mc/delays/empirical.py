@@ -1,8 +1,9 @@
 """Measured times, with a fitted tail beyond the last of them.
 
-Between the samples the law follows their order statistics; above the threshold that leaves `tail_fraction` of them over, a generalised
-Pareto law is fitted to the excesses (maximum likelihood), because the slowest of 10⁵ ranks lies far beyond the slowest of a few
-thousand measurements, and repeating the largest sample there would hide the tail that matters.
+Between the samples the law follows their order statistics; above the threshold that leaves `tail_fraction` of
+them over, a generalised Pareto law is fitted to the excesses (maximum likelihood), because the slowest of 10⁵
+ranks lies far beyond the slowest of a few thousand measurements, and repeating the largest sample there would
+hide the tail that matters.
 """
 
 import equinox as eqx
@@ -19,7 +20,8 @@ from mc.delays.pareto import GeneralisedPareto
 
 _FEWEST_EXCESSES = 20
 _MOST_KNOTS = 2048
-# Ties are spread, and the law ended below its smallest sample, over this part of a value: about four float32 steps.
+# Ties are spread, and the law ended below its smallest sample, over this part of a value: about four float32
+# steps.
 _APART = 2.0**-21
 
 
@@ -51,12 +53,15 @@ class Empirical(AbstractDelay):
                 f"samples: expected at least {least} to fit a tail to {tail_fraction:.0%} of them; got {ordered.size}"
             )
         if not np.isfinite(ordered).all() or ordered[0] <= 0:
-            raise ParameterError(f"samples: expected positive finite times; got {ordered[0]} to {ordered[-1]}")
+            raise ParameterError(
+                f"samples: expected positive finite times; got {ordered[0]} to {ordered[-1]}"
+            )
         threshold = np.quantile(ordered, 1 - tail_fraction)
         excess = ordered[ordered > threshold] - threshold
         if excess.size < _FEWEST_EXCESSES:
             raise ParameterError(
-                f"samples: expected {_FEWEST_EXCESSES} distinct times in the tail; got {excess.size} above {threshold:g} s"
+                f"samples: expected {_FEWEST_EXCESSES} times above the {1 - tail_fraction:.0%} quantile; "
+                f"got {excess.size} above {threshold:g} s: too many are equal, choose another tail_fraction"
             )
         shape, _, scale = stats.genpareto.fit(excess, floc=0)
 
@@ -65,8 +70,12 @@ class Empirical(AbstractDelay):
         grid = np.linspace(_logit(position[0]), _logit(1 - tail_fraction), min(_MOST_KNOTS, ordered.size))
         times = np.interp(grid, _logit(position), ordered)
         times[-1] = threshold
+        # A run of ties (a coarse clock makes many) is one steep step from its first to its last member.
+        kept = (np.diff(times, prepend=-np.inf) > 0) | (np.diff(times, append=np.inf) > 0)
+        times, grid = times[kept], grid[kept]
+        steps = (1 + _APART) ** np.arange(times.size)
+        times = np.maximum.accumulate(times / steps) * steps  # tᵢ ← max(tᵢ, tᵢ₋₁·(1 + apart))
         times = np.concatenate([[times[0] * (1 - _APART)], times])
-        times = np.maximum.accumulate(times + times * _APART * np.arange(times.size) * (np.diff(times, prepend=-1) == 0))
         odds = np.concatenate([[-LOG_ODDS_SPAN], grid])
         return Empirical(
             jnp.asarray(times, jnp.result_type(float)),

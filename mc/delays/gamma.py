@@ -1,13 +1,15 @@
 """Gamma jitter: a sum of exponential stages; narrow and nearly normal for a large shape.
 
-The series and the continued fraction of the incomplete gamma function lose digits in float32 as the shape grows (they subtract
-logarithms of size a·log a), and a compute time that varies by 1 % has shape 10⁴. From shape 16 on Temme's uniform expansion takes over: it measures
-distance from the mean by η with ½η² = λ − 1 − log λ, λ = t/(a·scale), and has no cancellation in either tail:
+The series and the continued fraction of the incomplete gamma function lose digits in float32 as the shape
+grows (they subtract logarithms of size a·log a), and a compute time that varies by 1 % has shape 10⁴. From
+shape 16 on Temme's uniform expansion takes over: it measures distance from the mean by η with ½η² = λ − 1 −
+log λ, λ = t/(a·scale), and has no cancellation in either tail:
 
     Q(a, x) = ½ erfc(η√(a/2)) + e^{−aη²/2}/√(2πa) · (c₀(η) + c₁(η)/a + …).
 
 References:
-    Temme: The asymptotic expansion of the incomplete gamma functions. SIAM J. Math. Anal. 10, 1979; DLMF 8.12.
+    Temme: The asymptotic expansion of the incomplete gamma functions. SIAM J. Math. Anal. 10, 1979; DLMF
+        8.12.
 """
 
 import math
@@ -16,7 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from mc.delays.base import AbstractDelay
 from mc.delays.checks import scalar
@@ -27,10 +29,30 @@ from mc.delays.lognormal import log_normal_survival
 _LARGE_SHAPE = 16.0
 _STEPS = 80
 _FARTHEST = 1e4  # log Q is below −9,000 there for every smaller shape
-# Taylor coefficients of c₀ and c₁ around η = 0 (DLMF 8.12.12 and 8.12.13), used for |η| < _NEAR; the closed forms cancel there.
+# Taylor coefficients of c₀ and c₁ around η = 0 (DLMF 8.12.12 and 8.12.13), used for |η| < _NEAR; the closed
+# forms cancel there.
 _NEAR = 0.8
-_C0 = (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -1.78755144e-4, 3.91926318e-5, -2.18544851e-6, -1.85406221e-6)
-_C1 = (-1 / 540, -1 / 288, 2.6455026455e-3, -9.90226337e-4, 2.05761317e-4, -4.01877572e-7, -1.80985503e-5, 7.64916092e-6)
+_C0 = (
+    -1 / 3,
+    1 / 12,
+    -2 / 135,
+    1 / 864,
+    1 / 2835,
+    -1.78755144e-4,
+    3.91926318e-5,
+    -2.18544851e-6,
+    -1.85406221e-6,
+)
+_C1 = (
+    -1 / 540,
+    -1 / 288,
+    2.6455026455e-3,
+    -9.90226337e-4,
+    2.05761317e-4,
+    -4.01877572e-7,
+    -1.80985503e-5,
+    7.64916092e-6,
+)
 
 
 class Gamma(AbstractDelay):
@@ -40,13 +62,13 @@ class Gamma(AbstractDelay):
     scale: Float[Array, ""] = eqx.field(converter=scalar("scale", minimum=0.0, open_minimum=True))
 
     @staticmethod
-    def from_mean_cv(mean: float, cv: float) -> "Gamma":
+    def from_mean_cv(mean: ArrayLike, cv: ArrayLike) -> "Gamma":
         """From the mean and the coefficient of variation: a = 1/cv², θ = mean·cv²."""
         square = jnp.square(scalar("cv", minimum=0.0, open_minimum=True)(cv))
         return Gamma(1 / square, scalar("mean", minimum=0.0, open_minimum=True)(mean) * square)
 
     def log_survival(self, t):
-        """log Q(a, t/θ)."""
+        """Log Q(a, t/θ)."""
         large = self.shape >= _LARGE_SHAPE
         positive = t > 0
         x = jnp.where(positive, t, 1.0) / self.scale
@@ -60,8 +82,9 @@ class Gamma(AbstractDelay):
 
 
 def _direct(a: Float[Array, ""], x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    # Series for P up to x = a + 1, continued fraction for Q beyond (DLMF 8.7.1 and 8.9.2), each with a fixed number of steps that is
-    # enough below the large shapes. `jax.scipy.special` carries both in both of its functions and takes seconds to compile.
+    # Series for P up to x = a + 1, continued fraction for Q beyond (DLMF 8.7.1 and 8.9.2), each with a fixed
+    # number of steps that is enough below the large shapes. `jax.scipy.special` carries both in both of its
+    # functions and takes seconds to compile.
     early = x < a + 1
     low, high = jnp.where(early, x, a), jnp.minimum(jnp.where(early, a + 2, x), _FARTHEST)
 
@@ -80,7 +103,11 @@ def _direct(a: Float[Array, ""], x: Float[Array, "*shape"]) -> Float[Array, "*sh
         return high + 2 * k - 1 - a - k * (k - a) / value
 
     value = jax.lax.fori_loop(0, _STEPS, fraction, high + 2 * _STEPS + 1 - a)
-    return jnp.where(early, jnp.log1p(-jnp.minimum(below, 1 - 1e-6)), a * jnp.log(high) - high - gammaln(a) - jnp.log(value))
+    return jnp.where(
+        early,
+        jnp.log1p(-jnp.minimum(below, 1 - 1e-6)),
+        a * jnp.log(high) - high - gammaln(a) - jnp.log(value),
+    )
 
 
 def _expansion(a: Float[Array, ""], x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -92,7 +119,8 @@ def _expansion(a: Float[Array, ""], x: Float[Array, "*shape"]) -> Float[Array, "
     eta = jnp.where(centre, mu, eta)
     z = jnp.sqrt(a) * eta
     series = (_coefficient_0(eta, mu) + _coefficient_1(eta, mu) / a) / jnp.sqrt(a)
-    # R_a = φ(z)·series, to be added to the normal survival Φ(−z) and taken from Φ(z): in each tail as a relative correction.
+    # R_a = φ(z)·series, to be added to the normal survival Φ(−z) and taken from Φ(z): in each tail as a
+    # relative correction.
     upper = z > 0
     log_tail = log_normal_survival(jnp.abs(z))
     log_phi = -0.5 * z**2 - 0.5 * math.log(2 * math.pi)
@@ -103,7 +131,8 @@ def _expansion(a: Float[Array, ""], x: Float[Array, "*shape"]) -> Float[Array, "
 
 
 def _minus_log1p(mu: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    # μ − log(1+μ) ≥ 0. Near 0 with u = μ/(2+μ): log(1+μ) = 2(u + u³/3 + …) and μ − 2u = μu, so nothing cancels.
+    # μ − log(1+μ) ≥ 0. Near 0 with u = μ/(2+μ): log(1+μ) = 2(u + u³/3 + …) and μ − 2u = μu, so nothing
+    # cancels.
     near = jnp.abs(mu) < 0.4
     small = jnp.where(near, mu, 0.0)
     u = small / (2 + small)

@@ -1,8 +1,9 @@
 """The `grid` method: the distribution itself on a grid of times, with no sampling error at all.
 
-Survival functions live on evenly spaced times. Maxima, mixtures, factors and shifts act point by point; a sum is a convolution by FFT. That is
-a second, independent route to every composed law, and the cheapest one to a quantile of a deep reduction tree; its resolution is the
-grid's step, and below survival 10⁻⁶ a sum's tail drowns in the rounding of the FFT, which the `exact` method does not have.
+Survival functions live on evenly spaced times. Maxima, mixtures, factors and shifts act point by point; a sum
+is a convolution by FFT. That is a second, independent route to every composed law, and the cheapest one to a
+quantile of a deep reduction tree; its resolution is the grid's step, and below survival 10⁻⁶ a sum's tail
+drowns in the rounding of the FFT, which the `exact` method does not have.
 """
 
 import jax
@@ -51,8 +52,8 @@ def on_grid(delay: AbstractDelay, *, cells: int = _CELLS) -> Gridded:
 
 
 def _ends(delay: AbstractDelay, levels: Float[Array, "2"]) -> Float[Array, "2"]:
-    # Outer bounds of the quantiles at `levels`, taken from the leaves: P(X + Y > a + b) ≤ P(X > a) + P(Y > b), and the slowest of n
-    # reaches as far as one copy does at a deeper level.
+    # Outer bounds of the quantiles at `levels`, taken from the leaves: P(X + Y > a + b) ≤ P(X > a) + P(Y >
+    # b), and the slowest of n reaches as far as one copy does at a deeper level.
     match delay:
         case Tabulated():
             return _ends(delay.delay, levels)
@@ -65,7 +66,9 @@ def _ends(delay: AbstractDelay, levels: Float[Array, "2"]) -> Float[Array, "2"]:
         case Slowest():
             return _ends(delay.delay, log_complement(log_complement(levels) / jnp.maximum(delay.ranks, 1.0)))
         case SlowestOf():
-            ends = jax.vmap(lambda law: _ends(law, log_complement(log_complement(levels) / delay.size)))(delay.delays)
+            ends = jax.vmap(lambda law: _ends(law, log_complement(log_complement(levels) / delay.size)))(
+                delay.delays
+            )
             return jnp.stack([jnp.min(ends[:, 0]), jnp.max(ends[:, 1])])
         case Mixture():
             ends = jnp.stack([_ends(part, levels) for part in delay.components])
@@ -77,7 +80,7 @@ def _ends(delay: AbstractDelay, levels: Float[Array, "2"]) -> Float[Array, "2"]:
 def _evaluate(
     delay: AbstractDelay, start: Float[Array, ""], step: Float[Array, ""], cells: int
 ) -> Float[Array, " cells"]:
-    """log S at start, start + step, ….
+    """Log S at start, start + step, ….
 
     Factors and shifts change the grid of what they wrap instead of resampling it.
     """
@@ -104,7 +107,9 @@ def _evaluate(
             return delay.log_survival(start + step * jnp.arange(cells))
 
 
-def _convolve(delay: Sum, start: Float[Array, ""], step: Float[Array, ""], cells: int) -> Float[Array, " cells"]:
+def _convolve(
+    delay: Sum, start: Float[Array, ""], step: Float[Array, ""], cells: int
+) -> Float[Array, " cells"]:
     levels = jnp.array([-1e-7, _TAIL_LEVEL])
     origins = [_ends(term, levels)[0] for term in (delay.first, delay.second)]
     masses = []

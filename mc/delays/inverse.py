@@ -1,14 +1,15 @@
 """Inverting a log-survival function that has no inverse in closed form.
 
-**Value.** The bit patterns of non-negative floats are ordered like the floats, so bisection on the *integers* that represent them visits
-every magnitude alike: 31 halvings find the quantile to the last bit of a float32, from 10⁻⁴⁵ s to 10³⁸ s, with no bracket, no starting
-point and no failure. (63 halvings in float64.)
+**Value.** The bit patterns of non-negative floats are ordered like the floats, so bisection on the *integers*
+that represent them visits every magnitude alike: 31 halvings find the quantile to the last bit of a float32,
+from 10⁻⁴⁵ s to 10³⁸ s, with no bracket, no starting point and no failure. (63 halvings in float64.)
 
 **Derivative.** The implicit one, at any parameter θ of the law and at the level ℓ = log S:
 
     dt/dθ = −(∂ log S/∂θ) / (∂ log S/∂t),      dt/dℓ = 1 / (∂ log S/∂t).
 
-It depends on t alone, not on how t was found, so a table lookup (`mc.delays.table`) is differentiated in the same way.
+It depends on t alone, not on how t was found, so a table lookup (`mc.delays.table`) is differentiated in the
+same way.
 """
 
 from typing import Any
@@ -51,7 +52,8 @@ def attach_derivative(
 ) -> Float[Array, "*shape"]:
     """`t` itself, carrying the implicit derivative of the quantile of `delay` at `level`.
 
-    Where the density vanishes in floating point (beyond the support, in a gap between atoms) the derivative is 0.
+    Where the density vanishes in floating point (beyond the support, in a gap between atoms) the derivative
+    is 0.
     """
     del delay, level
     return t
@@ -59,7 +61,7 @@ def attach_derivative(
 
 @attach_derivative.def_jvp
 def _attach_derivative_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    t, delay, level = primals
+    t, delay, _ = primals
     _, d_delay, d_level = tangents
     inside = jnp.isfinite(t)
     where = jnp.where(inside, t, 1.0)

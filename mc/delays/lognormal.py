@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.special import log_ndtr, ndtr, ndtri
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from mc.delays.base import AbstractDelay
 from mc.delays.checks import scalar
@@ -17,14 +17,14 @@ class Lognormal(AbstractDelay):
     sigma: Float[Array, ""] = eqx.field(converter=scalar("sigma", minimum=0.0, open_minimum=True))
 
     @staticmethod
-    def from_mean_cv(mean: float, cv: float) -> "Lognormal":
+    def from_mean_cv(mean: ArrayLike, cv: ArrayLike) -> "Lognormal":
         """From the mean and the coefficient of variation: σ² = log(1 + cv²), median = mean·e^{−σ²/2}."""
-        mean = scalar("mean", minimum=0.0, open_minimum=True)(mean)
+        checked = scalar("mean", minimum=0.0, open_minimum=True)(mean)
         variance = jnp.log1p(jnp.square(scalar("cv", minimum=0.0, open_minimum=True)(cv)))
-        return Lognormal(mean * jnp.exp(-variance / 2), jnp.sqrt(variance))
+        return Lognormal(checked * jnp.exp(-variance / 2), jnp.sqrt(variance))
 
     def log_survival(self, t):
-        """log Φ(−z) with z = log(t/median)/σ."""
+        """Log Φ(−z) with z = log(t/median)/σ."""
         positive = t > 0
         z = jnp.log(jnp.where(positive, t, self.median) / self.median) / self.sigma
         return jnp.where(positive, log_normal_survival(z), 0.0)
@@ -35,15 +35,17 @@ class Lognormal(AbstractDelay):
 
 
 def log_normal_survival(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log Φ(−z), to relative precision at both ends (`log_ndtr` alone loses it where Φ is near 1)."""
+    """Log Φ(−z), to relative precision at both ends (`log_ndtr` alone loses it where Φ is near 1)."""
     upper = z > 0
     return jnp.where(upper, log_ndtr(-jnp.where(upper, z, 0.0)), jnp.log1p(-ndtr(jnp.where(upper, 0.0, z))))
 
 
 def normal_quantile(log_survival: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """z with log Φ(−z) = `log_survival`, from whichever tail is the smaller number; ±∞ at the ends."""
+    """Z with log Φ(−z) = `log_survival`, from whichever tail is the smaller number; ±∞ at the ends."""
     upper = log_survival < -LOG_2
-    tail = jnp.where(upper, jnp.exp(jnp.where(upper, log_survival, -1.0)), -jnp.expm1(jnp.where(upper, -1.0, log_survival)))
+    tail = jnp.where(
+        upper, jnp.exp(jnp.where(upper, log_survival, -1.0)), -jnp.expm1(jnp.where(upper, -1.0, log_survival))
+    )
     inside = tail > 0
     z = ndtri(jnp.where(inside, tail, 0.5))
     z = jnp.where(inside, z, -jnp.inf)

@@ -2,11 +2,10 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from mc.delays.base import AbstractDelay
-from mc.delays.checks import ParameterError, is_known, scalar
+from mc.delays.checks import ParameterError, check_shares, scalar
 from mc.delays.inverse import solve_quantile
 from mc.delays.numerics import LOG_2, log_complement, log_mixture
 
@@ -14,8 +13,8 @@ from mc.delays.numerics import LOG_2, log_complement, log_mixture
 class Mixture(AbstractDelay):
     """S = Σ π_k S_k.
 
-    `probabilities` has one entry per component and adds up to 1 (to 10⁻⁵, then normalised; inside gradients it is normalised too, so a
-    derivative in one probability is taken along the simplex).
+    `probabilities` has one entry per component and adds up to 1 (to 10⁻⁵, then normalised; inside gradients
+    it is normalised too, so a derivative in one probability is taken along the simplex).
     """
 
     probabilities: Float[Array, " k"] = eqx.field(converter=scalar("probability", minimum=0.0))
@@ -27,10 +26,7 @@ class Mixture(AbstractDelay):
             raise ParameterError(
                 f"expected one probability per component; got {self.probabilities.shape[-1:]} for {len(self.components)}"
             )
-        if is_known(self.probabilities):
-            total = np.asarray(self.probabilities, np.float64).sum(-1)
-            if (np.abs(total - 1) > 1e-5).any():
-                raise ParameterError(f"expected probabilities that add up to 1; got {total}")
+        check_shares(self.probabilities)
 
     @property
     def weights(self) -> Float[Array, " k"]:
@@ -38,7 +34,7 @@ class Mixture(AbstractDelay):
         return self.probabilities / jnp.sum(self.probabilities)
 
     def log_survival(self, t):
-        """log Σ π_k S_k, or log(1 − Σ π_k F_k) where that is the smaller sum: no precision is lost in either tail."""
+        """Log Σ π_k S_k, or log(1 − Σ π_k F_k) where that is the smaller sum: no precision is lost in either tail."""
         parts = jnp.stack([component.log_survival(t) for component in self.components])
         survival = log_mixture(self.weights, parts)
         finished = log_mixture(self.weights, log_complement(parts))
@@ -50,8 +46,7 @@ class Mixture(AbstractDelay):
         return solve_quantile(self, log_survival)
 
 
-def with_pauses(delay: AbstractDelay, probability: float, paused: AbstractDelay) -> Mixture:
+def with_pauses(delay: AbstractDelay, probability: ArrayLike, paused: AbstractDelay) -> Mixture:
     """`delay`, or rarely `paused` instead (give the whole time of a paused kernel, for example a `Sum` with the pause)."""
-    probability = scalar("probability", minimum=0.0)(probability)
-    return Mixture(jnp.stack([1 - probability, probability]), (delay, paused))
-
+    share = scalar("probability", minimum=0.0)(probability)
+    return Mixture(jnp.stack([1 - share, share]), (delay, paused))

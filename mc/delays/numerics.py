@@ -1,11 +1,11 @@
 """Probabilities as logarithms of both tails, and the coordinate that resolves both.
 
-S = P(T > t) is kept as log S. The other tail follows from it without loss, log F = log(1 − e^{log S}), as long as log S itself has full
-relative precision near zero. The log-odds y = log F − log S run from −∞ to ∞ as t grows, and a float32 y tells apart S = 10⁻²⁰ and
-S = 1 − 10⁻²⁰ alike; tables and root-finders work in it.
+S = P(T > t) is kept as log S. The other tail follows from it without loss, log F = log(1 − e^{log S}), as
+long as log S itself has full relative precision near zero. The log-odds y = log F − log S run from −∞ to ∞ as
+t grows, and a float32 y tells apart S = 10⁻²⁰ and S = 1 − 10⁻²⁰ alike; tables and root-finders work in it.
 
-Every function here has finite gradients everywhere: where a branch would be infinite it is given a harmless argument first (the
-"double where").
+Every function here has finite gradients everywhere: where a branch would be infinite it is given a harmless
+argument first (the "double where").
 """
 
 import math
@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 LOG_2 = math.log(2.0)
-# The tables span S from e⁻⁶⁰ to 1 − e⁻⁶⁰ (10⁻²⁶): the slowest of 10⁹ ranks at its own 10⁻¹² quantile lies at 10⁻²¹.
+# The tables span S from e⁻⁶⁰ to 1 − e⁻⁶⁰ (10⁻²⁶): the slowest of 10⁹ ranks at its own 10⁻¹² quantile lies at
+# 10⁻²¹.
 LOG_ODDS_SPAN = 60.0
 
 
@@ -28,7 +29,7 @@ def log_complement(log_p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def log_odds(log_survival: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """y = log F − log S: the logit of the probability that it is over; increasing in time."""
+    """Y = log F − log S: the logit of the probability that it is over; increasing in time."""
     return log_complement(log_survival) - log_survival
 
 
@@ -38,13 +39,13 @@ def log_survival_of_odds(odds: Float[Array, "*shape"]) -> Float[Array, "*shape"]
 
 
 def safe_log(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log x for x > 0, and −∞ with a zero gradient for x ≤ 0."""
+    """Log x for x > 0, and −∞ with a zero gradient for x ≤ 0."""
     positive = x > 0
     return jnp.where(positive, jnp.log(jnp.where(positive, x, 1.0)), -jnp.inf)
 
 
 def log_mixture(weights: Float[Array, " k"], log_p: Float[Array, "k *shape"]) -> Float[Array, "*shape"]:
-    """log Σ w_k p_k over the leading axis, with zero weights and zero probabilities allowed."""
+    """Log Σ w_k p_k over the leading axis, with zero weights and zero probabilities allowed."""
     top = jnp.max(log_p, axis=0)
     top = jnp.where(jnp.isfinite(top), top, 0.0)
     shape = (-1,) + (1,) * (log_p.ndim - 1)

@@ -7,7 +7,8 @@ from jaxtyping import Array, Float
 from mc.delays.base import AbstractDelay
 from mc.delays.checks import scalar
 
-# Below this |shape·log-argument| the series of log(1+x)/x and expm1(x)/x is used: the limit shape → 0 is the exponential.
+# Below this |shape·log-argument| the series of log(1+x)/x and expm1(x)/x is used: the limit shape → 0 is the
+# exponential.
 _SMALL = 1e-4
 
 
@@ -28,7 +29,9 @@ class GeneralisedPareto(AbstractDelay):
         small = jnp.abs(x) < _SMALL
         tiny = jnp.where(small, x, 0.0)
         series = jnp.where(small, ratio, 0.0) * (1 - tiny / 2 + tiny**2 / 3)
-        logarithm = jnp.log1p(jnp.where(inside & ~small, x, 0.0)) / jnp.where(self.shape == 0, 1.0, self.shape)
+        logarithm = jnp.log1p(jnp.where(inside & ~small, x, 0.0)) / jnp.where(
+            self.shape == 0, 1.0, self.shape
+        )
         return jnp.where(inside, -jnp.where(small, series, logarithm), -jnp.inf)
 
     def quantile(self, log_survival):

@@ -1,9 +1,10 @@
 """Shared fate: ranks behind one link are slow together.
 
-A group of g ranks shares a link whose state k (with probability π_k) multiplies all their times by c_k and adds d_k to them. Given the
-state the ranks are independent, so the slowest of the group has S_group = Σ π_k·(1 − (1 − S_k)^g), and the slowest of G groups
-1 − (1 − S_group)^G. A common factor and a common delay commute with the maximum, so the whole is a mixture of scaled copies of
-the slowest of g, and it nests: the law of a group is again a delay.
+A group of g ranks shares a link whose state k (with probability π_k) multiplies all their times by c_k and
+adds d_k to them. Given the state the ranks are independent, so the slowest of the group has S_group = Σ
+π_k·(1 − (1 − S_k)^g), and the slowest of G groups 1 − (1 − S_group)^G. A common factor and a common delay
+commute with the maximum, so the whole is a mixture of scaled copies of the slowest of g, and it nests: the
+law of a group is again a delay.
 """
 
 import jax.numpy as jnp
@@ -43,14 +44,14 @@ def shared_fate(
     """
     probabilities = scalar("probability", minimum=0.0)(jnp.asarray(probabilities))
     slowdowns = scalar("slowdown", minimum=0.0, open_minimum=True)(jnp.asarray(slowdowns))
-    delays = jnp.zeros_like(slowdowns) if delays is None else scalar("delay", minimum=0.0)(jnp.asarray(delays))
+    delays = (
+        jnp.zeros_like(slowdowns) if delays is None else scalar("delay", minimum=0.0)(jnp.asarray(delays))
+    )
     if not probabilities.shape == slowdowns.shape == delays.shape:
         raise ParameterError(
             "expected as many probabilities, slowdowns and delays as there are states; "
             f"got {probabilities.shape}, {slowdowns.shape}, {delays.shape}"
         )
     together = Slowest(rank, group)
-    states = tuple(
-        Shifted(Scaled(together, slowdowns[k]), delays[k]) for k in range(slowdowns.shape[0])
-    )
+    states = tuple(Shifted(Scaled(together, slowdowns[k]), delays[k]) for k in range(slowdowns.shape[0]))
     return Slowest(Mixture(probabilities, states), groups)

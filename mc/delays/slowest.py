@@ -1,7 +1,8 @@
 """Waiting for the slowest: the maximum of independent delays.
 
-For n identical ranks F_max = F^n. Read on the survival side, log F = log F_max/n: the quantile of the maximum is the quantile of one rank
-at a shifted level, so neither sampling nor inverting it costs more for 10⁹ ranks than for one. For ranks that differ, F_max = Π F_i.
+For n identical ranks F_max = F^n. Read on the survival side, log F = log F_max/n: the quantile of the maximum
+is the quantile of one rank at a shifted level, so neither sampling nor inverting it costs more for 10⁹ ranks
+than for one. For ranks that differ, F_max = Π F_i.
 """
 
 import equinox as eqx
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mc.delays.base import AbstractDelay
-from mc.delays.checks import scalar
+from mc.delays.checks import ParameterError, scalar
 from mc.delays.inverse import solve_quantile
 from mc.delays.numerics import log_complement
 
@@ -18,7 +19,8 @@ from mc.delays.numerics import log_complement
 class Slowest(AbstractDelay):
     """The maximum of `ranks` independent copies of `delay`.
 
-    `ranks` is a traced number (≥ 0; 0 is the delay that is always 0), so a sweep over cluster sizes compiles once.
+    `ranks` is a traced number (≥ 0; 0 is the delay that is always 0), so a sweep over cluster sizes compiles
+    once.
     """
 
     delay: AbstractDelay
@@ -45,8 +47,8 @@ class Slowest(AbstractDelay):
 class SlowestOf(AbstractDelay):
     """The maximum over a batch of independent delays that differ.
 
-    `delays` is one delay whose every parameter has a leading axis (one entry per rank, or per class of ranks: a batch of `Slowest`
-    with their own counts).
+    `delays` is one delay whose every parameter has a leading axis (one entry per rank, or per class of ranks:
+    a batch of `Slowest` with their own counts).
     """
 
     delays: AbstractDelay
@@ -55,7 +57,9 @@ class SlowestOf(AbstractDelay):
         """All parameters must agree on the length of the leading axis."""
         lengths = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(self.delays) if eqx.is_array_like(leaf)}
         if len(lengths) != 1 or lengths == {()}:
-            raise ValueError(f"expected a batch of delays with one common leading axis; got leading axes {sorted(lengths)}")
+            raise ParameterError(
+                f"expected a batch of delays with one common leading axis; got leading axes {sorted(lengths)}"
+            )
 
     @property
     def size(self) -> int:

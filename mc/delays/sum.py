@@ -4,9 +4,10 @@ With U = P(X ≤ x | X ≤ t), the survival function of a sum of two is
 
     S(t) = S_X(t) + F_X(t)·∫₀¹ S_Y(t − Q_X(U·F_X(t))) dU,
 
-and F(t) = F_X(t)·∫₀¹ F_Y(…) dU. All terms are positive, so both tails keep their relative precision (a convolution by FFT has a floor of
-10⁻⁷ instead; it is what the `grid` method uses). The integral is taken over the log-odds of U, in which the trapezoidal rule
-converges exponentially; the narrower of the two delays plays X, so that S_Y is smooth on the scale of the nodes.
+and F(t) = F_X(t)·∫₀¹ F_Y(…) dU. All terms are positive, so both tails keep their relative precision (a
+convolution by FFT has a floor of 10⁻⁷ instead; it is what the `grid` method uses). The integral is taken over
+the log-odds of U, in which the trapezoidal rule converges exponentially; the narrower of the two delays plays
+X, so that S_Y is smooth on the scale of the nodes.
 """
 
 import jax
@@ -26,7 +27,8 @@ _NODE_SPAN = 64.0
 class Sum(AbstractDelay):
     """`first` + `second`, independent. The integral runs over `first`: `add` makes that the narrower one.
 
-    Relative error of the survival function below 10⁻⁵ in both tails for smooth laws, as long as `first` is not much the wider one.
+    Relative error of the survival function below 10⁻⁵ in both tails for smooth laws, as long as `first` is
+    not much the wider one.
     """
 
     first: AbstractDelay
@@ -58,7 +60,9 @@ def width(delay: AbstractDelay) -> Float[Array, ""]:
     return ends[0] - ends[1]
 
 
-def _log_survival(narrow: AbstractDelay, wide: AbstractDelay, t: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def _log_survival(
+    narrow: AbstractDelay, wide: AbstractDelay, t: Float[Array, "*shape"]
+) -> Float[Array, "*shape"]:
     odds, step = jnp.linspace(-_NODE_SPAN, _NODE_SPAN, _NODES, retstep=True)
     log_share_left = log_survival_of_odds(odds)  # log(1 − U)
     log_share = log_complement(log_share_left)  # log U

@@ -1,13 +1,14 @@
 """Tabulated inverses: the quantile function of a composed law, built once per parameter set and looked up per draw.
 
-The table is a monotone cubic (Hermite) interpolant of t in the log-odds y = log F − log S, which resolves both tails alike. Its knots
-lie where the quantile function bends: a mixture of a fast and a slow state jumps from one to the other within a narrow range of
-levels, and knots equally spaced in y would miss the jump. So the quantile function is first solved on an even grid, and the final knots
-divide the length of that curve evenly, where a bend counts as length. Values and slopes at the knots are exact, and so are the
-derivatives of a draw in the parameters, which are the implicit ones at the time drawn (`mc.delays.inverse`).
+The table is a monotone cubic (Hermite) interpolant of t in the log-odds y = log F − log S, which resolves
+both tails alike. Its knots lie where the quantile function bends: a mixture of a fast and a slow state jumps
+from one to the other within a narrow range of levels, and knots equally spaced in y would miss the jump. So
+the quantile function is first solved on an even grid, and the final knots divide the length of that curve
+evenly, where a bend counts as length. Values and slopes at the knots are exact, and so are the derivatives of
+a draw in the parameters, which are the implicit ones at the time drawn (`mc.delays.inverse`).
 
-The interpolation error is measured by `table_error`; the tests hold it under 10⁻⁵ of the quantile, or of the log-odds where the law is
-nearly flat.
+The interpolation error is measured by `table_error`; the tests hold it under 10⁻⁵ of the quantile, or of the
+log-odds where the law is nearly flat.
 """
 
 import equinox as eqx
@@ -118,8 +119,8 @@ def table_error(law: Tabulated) -> tuple[Float[Array, ""], Float[Array, ""]]:
 
 
 def _with_inner_tables(delay: AbstractDelay) -> AbstractDelay:
-    # A sum integrates over the quantiles of its terms, so those need an inverse of their own; and inside another law what is dear to
-    # evaluate is read from a table of its own.
+    # A sum integrates over the quantiles of its terms, so those need an inverse of their own; and inside
+    # another law what is dear to evaluate is read from a table of its own.
     match delay:
         case Sum():
             return tabulate(Sum(with_inverse(delay.first), with_inverse(delay.second)))
@@ -129,13 +130,17 @@ def _with_inner_tables(delay: AbstractDelay) -> AbstractDelay:
             return eqx.tree_at(lambda law: law.delay, delay, _with_inner_tables(delay.delay))
         case Mixture():
             return eqx.tree_at(
-                lambda law: law.components, delay, tuple(_with_inner_tables(part) for part in delay.components)
+                lambda law: law.components,
+                delay,
+                tuple(_with_inner_tables(part) for part in delay.components),
             )
         case _:
             return delay
 
 
-def _spread_by_length(odds: Float[Array, " coarse"], times: Float[Array, " coarse"]) -> Float[Array, " knots"]:
+def _spread_by_length(
+    odds: Float[Array, " coarse"], times: Float[Array, " coarse"]
+) -> Float[Array, " knots"]:
     """Times that divide the curve (odds, log times) evenly, a bend counting as length."""
     x = jnp.log(jnp.maximum(times, _TINY))
     rise = jnp.diff(x)
@@ -160,7 +165,10 @@ def _interpolant(
 
 
 def _refined_knots(
-    delay: AbstractDelay, odds: Float[Array, " knots"], times: Float[Array, " knots"], slopes: Float[Array, " knots"]
+    delay: AbstractDelay,
+    odds: Float[Array, " knots"],
+    times: Float[Array, " knots"],
+    slopes: Float[Array, " knots"],
 ) -> Float[Array, " knots"]:
     """As many knots, moved to where the interpolant misses the law at mid-cell by more than the tolerance."""
     width = jnp.diff(odds)

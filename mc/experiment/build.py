@@ -49,7 +49,9 @@ def _rank_law(time: float, noise: NoiseConfig) -> AbstractDelay:
     if noise.jitter is not None:
         jitter = build_delay(noise.jitter)
         # The sum is tabulated here, once; what follows uses it twice.
-        law = Shifted(jitter, time) if noise.spread is None else eqx.filter_jit(with_inverse)(add(law, jitter))
+        law = (
+            Shifted(jitter, time) if noise.spread is None else eqx.filter_jit(with_inverse)(add(law, jitter))
+        )
     if noise.pauses is not None and noise.pauses.probability > 0:
         law = with_pauses(law, noise.pauses.probability, add(law, build_delay(noise.pauses.delay)))
     return law

@@ -40,12 +40,12 @@ def _family(config: Any) -> AbstractDelay:
             return Constant(config.value)
         case ExponentialDelay():
             return Exponential(config.mean)
-        case LognormalDelay(median=None):
-            return Lognormal.from_mean_cv(config.mean, config.cv)
+        case LognormalDelay(mean=mean, cv=cv) if mean is not None and cv is not None:
+            return Lognormal.from_mean_cv(mean, cv)
         case LognormalDelay():
             return Lognormal(config.median, config.sigma)
-        case GammaDelay(shape=None):
-            return Gamma.from_mean_cv(config.mean, config.cv)
+        case GammaDelay(mean=mean, cv=cv) if mean is not None and cv is not None:
+            return Gamma.from_mean_cv(mean, cv)
         case GammaDelay():
             return Gamma(config.shape, config.scale)
         case WeibullDelay():

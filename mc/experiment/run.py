@@ -1,6 +1,5 @@
 """Running an experiment: build, draw in cells, estimate."""
 
-import math
 import shlex
 import time
 from collections.abc import Callable
@@ -8,19 +7,23 @@ from datetime import UTC, datetime
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig, config_hash, resolved_yaml
+from mc.delays import Method
 from mc.estimate import estimate, slowest_rank_cost, waterfall
 from mc.experiment.build import build_step
 from mc.random import draw_levels, stream
 from mc.results import Machine, RunResult
-from mc.step import PARTS, Step, StepDraws
+from mc.step import PARTS, Step
 from mc.step.compute import slow_chip_counts
 
-# Steps per cell, and steps per compiled call: large enough to fill the cores, small enough to show progress.
-_CELL = 1 << 16
-_CALL = 1 << 18
+# Steps per cell, and work (steps, or ranks x steps where every rank is drawn) per compiled call: enough to fill the
+# cores, little enough to show progress.
+_CELL: dict[Method, int] = {"exact": 1 << 16, "grid": 1 << 16, "direct": 1 << 10}
+_CALL: dict[Method, int] = {"exact": 1 << 18, "grid": 1 << 18, "direct": 1 << 32}
 
 Advance = Callable[[int], None]
 
@@ -36,15 +39,18 @@ def run(
         advance: told how many more steps are drawn, as they are.
 
     Returns:
-        Samples of shape (realisations, steps), their parts and what they say. Where no chip is persistently slow all steps are
-        independent and there is one realisation; otherwise the samples asked for are rounded up to a whole number per realisation.
+        Samples of shape (realisations, steps), their parts and what they say. Where no chip is persistently
+        slow all steps are independent and there is one realisation; otherwise the samples asked for are
+        rounded up to a whole number per realisation.
 
     Raises:
         InputError: the experiment cannot be built.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     step = build_step(config)
-    realisations = min(config.run.realisations, config.run.samples) if step.compute.slow_fraction is not None else 1
+    realisations = (
+        min(config.run.realisations, config.run.samples) if step.compute.slow_fraction is not None else 1
+    )
     per_realisation = -(-config.run.samples // realisations)
     key = jax.random.key(config.run.seed, impl="threefry2x32")
 
@@ -52,23 +58,11 @@ def run(
     # Tables for the exact method; the mean of one rank is read from them whatever the method.
     prepared, alone = eqx.filter_jit(_prepare)(step)
     drawn = prepared if config.run.method == "exact" else step
-    draws = _draw(drawn, key, config, realisations, per_realisation, advance)
+    compute, congestion = _draw(drawn, key, config, realisations, per_realisation, advance)
     sampling_s = time.perf_counter() - sampling
 
-    compute, congestion = (np.asarray(part, np.float64) for part in (draws.compute, draws.congestion))
-    parts = dict(
-        zip(
-            PARTS,
-            (
-                np.asarray(float(alone)),
-                compute - float(alone),
-                np.asarray(float(step.transfer())),
-                np.asarray(float(step.latency_floor())),
-                congestion,
-            ),
-            strict=True,
-        )
-    )
+    constants = (float(alone), float(step.transfer()), float(step.latency_floor()))
+    parts = _parts(compute, congestion, *constants)
     samples = sum(parts.values(), np.zeros_like(compute))
     confidence = config.run.confidence
     device = jax.devices()[0]
@@ -107,34 +101,58 @@ def _prepare(step: Step) -> tuple[Step, jax.Array]:
     return prepared, prepared.compute.mean_of_one()
 
 
+def _parts(
+    compute: NDArray[np.float64],
+    congestion: NDArray[np.float64],
+    alone: float,
+    transfer: float,
+    latency: float,
+) -> dict[str, NDArray[np.float64]]:
+    """The waterfall's parts per step: what a rank computes if it waits for nobody, and what comes on top."""
+    parts = np.asarray(alone), compute - alone, np.asarray(transfer), np.asarray(latency), congestion
+    return dict(zip(PARTS, parts, strict=True))
+
+
 def _draw(
-    step: Step, key: jax.Array, config: ExperimentConfig, realisations: int, per_realisation: int, advance: Advance
-) -> StepDraws:
+    step: Step,
+    key: jax.Array,
+    config: ExperimentConfig,
+    realisations: int,
+    per_realisation: int,
+    advance: Advance,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute times of the slowest rank, and congestion, each of shape (realisations, steps)."""
     slow = np.zeros(realisations)
     if step.compute.slow_fraction is not None:
         levels = draw_levels(stream(key, "slow chips"), (realisations,))
         slow = slow_chip_counts(levels, config.ranks, float(step.compute.slow_fraction))
-    size = min(_CELL, per_realisation)
+    method = config.run.method
+    size = min(_CELL[method], per_realisation)
     chunks = -(-per_realisation // size)
     cell_realisation, cell_chunk = (axis.ravel() for axis in np.indices((realisations, chunks)))
+    cells = cell_realisation.size
 
     draw = eqx.filter_jit(Step.draw)
-    per_call = max(1, min(_CALL // size, cell_realisation.size))
+    work = size * (config.ranks if method == "direct" else 1)
+    per_call = max(1, min(_CALL[method] // work, cells))
     compute, congestion = [], []
-    for first in range(0, cell_realisation.size, per_call):
+    for first in range(0, cells, per_call):
         # The last call repeats cells rather than compile another shape.
-        cells = np.minimum(np.arange(first, first + per_call), cell_realisation.size - 1)
-        rows = cell_realisation[cells]
-        drawn = draw(step, key, rows, cell_chunk[cells], slow[rows].astype(np.float32), size=size, method=config.run.method)
-        fresh = min(per_call, cell_realisation.size - first)
-        compute.append(np.asarray(drawn.compute)[:fresh])
-        congestion.append(np.asarray(drawn.congestion)[:fresh])
-        advance(math.ceil(config.run.samples * fresh / cell_realisation.size))
+        call = np.minimum(np.arange(first, first + per_call), cells - 1)
+        rows = jnp.asarray(cell_realisation[call])
+        drawn = draw(
+            step, key, rows, jnp.asarray(cell_chunk[call]), jnp.asarray(slow)[rows], size=size, method=method
+        )
+        done = min(first + per_call, cells)
+        compute.append(np.asarray(drawn.compute, np.float64)[: done - first])
+        congestion.append(np.asarray(drawn.congestion, np.float64)[: done - first])
+        samples = config.run.samples
+        advance(samples * done // cells - samples * first // cells)
 
-    def gather(pieces: list[np.ndarray]) -> np.ndarray:
+    def gather(pieces: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         return np.concatenate(pieces).reshape(realisations, chunks * size)[:, :per_realisation]
 
-    return StepDraws(gather(compute), gather(congestion))
+    return gather(compute), gather(congestion)
 
 
 def _tier_text(config: ExperimentConfig) -> list[str]:

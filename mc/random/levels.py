@@ -1,9 +1,10 @@
 """Levels: uniform draws given as log-survival, with 64 bits in each tail.
 
-A random time is drawn as `quantile(level)`, where the level is log U for a uniform U = P(T > t). A float32 uniform moves in steps of
-2⁻²³ or 2⁻²⁴ and so stops an exponential at 15.94 or 16.6, which is wrong as soon as 10⁵ ranks wait for each other. Here U has 64 bits: its
-logarithm goes down to −45 in one tail, and in the other tail log U = log1p(−V) with V the exact complement, so levels as near to zero as
-−10⁻¹⁹ are resolved to full relative precision.
+A random time is drawn as `quantile(level)`, where the level is log U for a uniform U = P(T > t). A float32
+uniform moves in steps of 2⁻²³ or 2⁻²⁴ and so stops an exponential at 15.94 or 16.6, which is wrong as soon as
+10⁵ ranks wait for each other. Here U has 64 bits: its logarithm goes down to −45 in one tail, and in the
+other tail log U = log1p(−V) with V the exact complement, so levels as near to zero as −10⁻¹⁹ are resolved to
+full relative precision.
 """
 
 import math
@@ -18,9 +19,10 @@ _TWO_TO_MINUS_32 = 2.0**-32
 
 
 def levels_from_words(high: UInt32[Array, "*shape"], low: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """log U for U = (high·2³² + low + ½)·2⁻⁶⁴; decreasing words give deeper (more negative) levels.
+    """Log U for U = (high·2³² + low + ½)·2⁻⁶⁴; decreasing words give deeper (more negative) levels.
 
-    Both halves of the unit interval are formed from their own end, so that neither loses its small numbers to rounding.
+    Both halves of the unit interval are formed from their own end, so that neither loses its small numbers to
+    rounding.
     """
     below_half = high < jnp.uint32(1 << 31)
     uniform = _fraction(high, low)
@@ -42,7 +44,9 @@ def draw_levels(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*sha
     """
     count = math.prod(shape)
     if count >= 1 << 32:
-        raise ValueError(f"expected fewer than 2**32 draws from one key; got {count}: use a key for each part")
+        raise ValueError(
+            f"expected fewer than 2**32 draws from one key; got {count}: use a key for each part"
+        )
     index = jnp.arange(count, dtype=jnp.uint32)
     words = threefry2x32(key_words(key), jnp.zeros_like(index), index)
     return levels_from_words(*words).reshape(shape)

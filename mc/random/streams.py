@@ -1,7 +1,8 @@
 """Streams: one key per source of randomness, found by name.
 
-A draw depends on the seed, the name of its source and its own index, never on how many devices, chunks or other sources there are.
-Adding a source therefore leaves the draws of all others alone, and two designs compared under one seed share their noise.
+A draw depends on the seed, the name of its source and its own index, never on how many devices, chunks or
+other sources there are. Adding a source therefore leaves the draws of all others alone, and two designs
+compared under one seed share their noise.
 """
 
 import zlib

@@ -1,9 +1,10 @@
 """Threefry-2x32-20 as plain array code, so that the compiler can fuse it with whatever consumes the bits.
 
-`jax.random.bits` uses the same function but writes its words to memory, which is what a loop over millions of ranks then spends its
-time on. Written out, the 20 rounds fuse with the transform and the running maximum, and nothing is stored. The generator is the one
-of Random123, trusted because it passes BigCrush with a margin of seven rounds and because it is JAX's default; the tests hold it
-against the published known answers and against `jax.random.bits`.
+`jax.random.bits` uses the same function but writes its words to memory, which is what a loop over millions of
+ranks then spends its time on. Written out, the 20 rounds fuse with the transform and the running maximum, and
+nothing is stored. The generator is the one of Random123, trusted because it passes BigCrush with a margin of
+seven rounds and because it is JAX's default; the tests hold it against the published known answers and
+against `jax.random.bits`.
 
 References:
     Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3. SC 2011.

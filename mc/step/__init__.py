@@ -1,7 +1,7 @@
 """One step: everybody computes, everybody exchanges, and the slowest decides.
 
-`compute` has the law of the slowest rank's compute time, `exchange` that of each phase of the collective, `step` puts them one after the
-other and draws.
+`compute` has the law of the slowest rank's compute time, `exchange` that of each phase of the collective,
+`step` puts them one after the other and draws.
 """
 
 from mc.step.compute import Compute as Compute

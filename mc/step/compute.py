@@ -1,8 +1,9 @@
 """The compute phase: a step's synchronisation begins when the slowest rank is done.
 
-Two kinds of slowness are kept apart, because measurements show both and no single law fits them. *Transient*: each rank, in each step,
-draws its own time (`rank`). *Persistent*: a fraction of the chips is slow in every step of a realisation of the cluster. How many are slow is
-binomial and drawn once per realisation; given that number the slowest rank is the later of the slowest healthy and the slowest slow one.
+Two kinds of slowness are kept apart, because measurements show both and no single law fits them. *Transient*:
+each rank, in each step, draws its own time (`rank`). *Persistent*: a fraction of the chips is slow in every
+step of a realisation of the cluster. How many are slow is binomial and drawn once per realisation; given that
+number the slowest rank is the later of the slowest healthy and the slowest slow one.
 """
 
 import equinox as eqx
@@ -29,7 +30,9 @@ class Compute(eqx.Module):
 
     rank: AbstractDelay
     ranks: Float[Array, ""] = eqx.field(converter=scalar("ranks", minimum=1.0))
-    slow_fraction: Float[Array, ""] | None = eqx.field(converter=scalar("slow fraction", minimum=0.0), default=None)
+    slow_fraction: Float[Array, ""] | None = eqx.field(
+        converter=scalar("slow fraction", minimum=0.0), default=None
+    )
     slowdown: Float[Array, ""] = eqx.field(converter=scalar("slowdown", minimum=1.0), default=1.0)
 
     def mean_of_one(self) -> Float[Array, ""]:
@@ -45,13 +48,16 @@ class Compute(eqx.Module):
             return Slowest(self.rank, self.ranks)
         factors = jnp.stack([jnp.ones_like(self.slowdown), self.slowdown])
         counts = jnp.stack([self.ranks - slow_chips, slow_chips])
-        return SlowestOf(jax.vmap(lambda factor, count: Slowest(Scaled(self.rank, factor), count))(factors, counts))
+        return SlowestOf(
+            jax.vmap(lambda factor, count: Slowest(Scaled(self.rank, factor), count))(factors, counts)
+        )
 
 
 def slow_chip_counts(levels: ArrayLike, ranks: int, slow_fraction: float) -> NDArray[np.float64]:
     """How many of `ranks` chips are slow in each realisation: binomial quantiles at random `levels` (log-survivals).
 
-    By inverse transform, so that under one seed more ranks never mean fewer slow ones, nor fewer healthy ones.
+    By inverse transform, so that under one seed more ranks never mean fewer slow ones, nor fewer healthy
+    ones.
     """
     survival = np.exp(np.asarray(levels, np.float64))
     return np.asarray(stats.binom.isf(survival, ranks, slow_fraction), np.float64)

@@ -1,8 +1,8 @@
 """The exchange: phases of a collective, each with a floor and what random links add to it.
 
-A phase takes its latency floor and its transfer time, which are certain, and an excess, which is not: in state k a link makes transfers
-c_k times longer and messages wait d_k longer, for all ranks that share it; each rank's jitter comes on top. The phase ends with the
-slowest group.
+A phase takes its latency floor and its transfer time, which are certain, and an excess, which is not: in
+state k a link makes transfers c_k times longer and messages wait d_k longer, for all ranks that share it;
+each rank's jitter comes on top. The phase ends with the slowest group.
 """
 
 import equinox as eqx

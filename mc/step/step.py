@@ -1,10 +1,11 @@
 """A step and its draws.
 
-The compute phase and the phases of the exchange follow each other, each ended by its slowest rank; a step's time is their sum. Draws are
-kept by part, so that where the time goes is read off the same samples as how long it takes.
+The compute phase and the phases of the exchange follow each other, each ended by its slowest rank; a step's
+time is their sum. Draws are kept by part, so that where the time goes is read off the same samples as how
+long it takes.
 
-A draw depends on the seed, the realisation, the chunk and its place in the chunk. How many chunks are drawn in one call, and on how many
-devices, changes nothing.
+A draw depends on the seed, the realisation, the chunk and its place in the chunk. How many chunks are drawn
+in one call, and on how many devices, changes nothing.
 """
 
 import equinox as eqx
@@ -51,7 +52,12 @@ class Step(eqx.Module):
         """The same step with the tables that the exact method reads, built once per parameter set."""
         compute = eqx.tree_at(lambda law: law.rank, self.compute, with_inverse(self.compute.rank))
         phases = tuple(
-            ExchangePhase(phase.name, phase.latency, phase.transfer, None if phase.excess is None else with_inverse(phase.excess))
+            ExchangePhase(
+                phase.name,
+                phase.latency,
+                phase.transfer,
+                None if phase.excess is None else with_inverse(phase.excess),
+            )
             for phase in self.phases
         )
         return Step(compute, phases)

@@ -39,7 +39,14 @@ def test_json_has_its_keys_and_adds_up(tmp_path):
 def test_table_goes_to_stdout():
     done = tailstep("run", *QUICK)
     assert done.returncode == 0, done.stderr
-    for text in ("step time", "p99.9", "straggler wait", "ideal network", "run again", "--set run.samples=2000"):
+    for text in (
+        "step time",
+        "p99.9",
+        "straggler wait",
+        "ideal network",
+        "run again",
+        "--set run.samples=2000",
+    ):
         assert text in done.stdout
 
 

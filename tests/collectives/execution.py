@@ -1,7 +1,9 @@
 """Every algorithm carried out on real vectors, to be counted: the oracle of the closed forms.
 
-A `Network` moves messages round by round between ranks that hold numpy vectors, and counts what a stopwatch on the α–β–γ machine would
-see: rounds, the bytes each rank sends, the busiest port of each round, the most that one rank combines in each round. One element counts
+A `Network` moves messages round by round between ranks that hold numpy vectors, and counts what a stopwatch on the α–β–γ machine
+would
+see: rounds, the bytes each rank sends, the busiest port of each round, the most that one rank combines in each round. One element
+counts
 as one byte. Unless said otherwise a rank sends one message and receives one in a round; the network insists on it.
 
 Each `execute_…` takes a network and one vector per rank and returns what each rank holds at the end.
@@ -102,7 +104,9 @@ def chain_broadcast(network: Network, data: Vectors, pieces: int = 1) -> Vectors
     n = network.n
     held: list[list[np.ndarray]] = [np.split(data[0], pieces)] + [[] for _ in range(n - 1)]
     while any(len(each) < pieces for each in held):
-        messages = [(i, i + 1, held[i][len(held[i + 1])]) for i in range(n - 1) if len(held[i]) > len(held[i + 1])]
+        messages = [
+            (i, i + 1, held[i][len(held[i + 1])]) for i in range(n - 1) if len(held[i]) > len(held[i + 1])
+        ]
         for i, payloads in network.exchange(messages).items():
             held[i] += payloads
     return [np.concatenate(each) for each in held]
@@ -174,7 +178,8 @@ def halving_doubling_all_reduce(network: Network, data: Vectors) -> Vectors:
     while distance < power:
         arrived = network.exchange([(i, i ^ distance, parts[i]) for i in parts])
         parts = {
-            i: np.concatenate([arrived[i][0], parts[i]] if i & distance else [parts[i], arrived[i][0]]) for i in parts
+            i: np.concatenate([arrived[i][0], parts[i]] if i & distance else [parts[i], arrived[i][0]])
+            for i in parts
         }
         distance *= 2
     return unfold(network, power, [parts.get(i, data[i]) for i in range(network.n)])
@@ -352,9 +357,7 @@ def direct_all_to_all(network: Network, data: Vectors) -> Vectors:
     n = network.n
     blocks = [np.split(vector, n) for vector in data]
     if n > 1:
-        network.exchange(
-            [(i, j, blocks[i][j]) for i in range(n) for j in range(n) if i != j], one_port=False
-        )
+        network.exchange([(i, j, blocks[i][j]) for i in range(n) for j in range(n) if i != j], one_port=False)
     return [np.concatenate([blocks[i][c] for i in range(n)]) for c in range(n)]
 
 

@@ -95,7 +95,9 @@ def test_every_algorithm_is_listed_under_its_own_name():
             assert (algorithm.collective, algorithm.name) == (collective, name)
 
 
-@pytest.mark.parametrize(("collective", "name"), [pytest.param(*each, id="-".join(each)) for each in sorted(EXECUTIONS)])
+@pytest.mark.parametrize(
+    ("collective", "name"), [pytest.param(*each, id="-".join(each)) for each in sorted(EXECUTIONS)]
+)
 def test_counts_of_an_execution(collective, name):
     for n in RANKS:
         size = 64 * n  # divisible by n and by the power of 2 below it
@@ -144,7 +146,9 @@ def test_double_tree(n):
 
 
 @pytest.mark.parametrize("n", RANKS)
-@pytest.mark.parametrize(("collective", "ways"), [("all-reduce", 2), ("reduce", 1), ("broadcast", 1), ("barrier", 2)])
+@pytest.mark.parametrize(
+    ("collective", "ways"), [("all-reduce", 2), ("reduce", 1), ("broadcast", 1), ("barrier", 2)]
+)
 def test_in_network(collective, ways, n):
     data, network = vectors(n, 64), Network(n)
     np.testing.assert_equal(run.switch_reduce(network, data, RADIX), sum(data))

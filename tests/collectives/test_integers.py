@@ -75,7 +75,9 @@ def test_ones_below():
     np.testing.assert_allclose(ones_below(2**24), 12 * 2**24, rtol=1e-7)
 
 
-@pytest.mark.parametrize("function", [lambda n: ceil_log(n, 3), ones_below, lambda n: floor_power_of_two(n)[1]])
+@pytest.mark.parametrize(
+    "function", [lambda n: ceil_log(n, 3), ones_below, lambda n: floor_power_of_two(n)[1]]
+)
 def test_steps_have_a_derivative_of_zero(function):
     gradient = jax.grad(lambda n: jnp.asarray(function(n), float) * 2.0)
     for n in (1.0, 2.0, 9.0, 10.0):

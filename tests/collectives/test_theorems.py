@@ -14,8 +14,8 @@ EVERY = [
     for collective, each in ALGORITHMS.items()
     for name in each
 ]
-# Rounds that are fewer for a power of 2 than for the number below it; Bruck's bytes fall after a power of 2 (3/2·B at 8, 13/9·B at 9).
-# A switch copies a broadcast, so the mean that a rank sends, but not the time, falls with n.
+# Rounds that are fewer for a power of 2 than for the number below it; Bruck's bytes fall after a power of 2 (3/2·B at 8, 13/9·B at
+# 9). A switch copies a broadcast, so the mean that a rank sends, but not the time, falls with n.
 NOT_MONOTONE = {
     ("all-reduce", "recursive-doubling"),
     ("all-reduce", "halving-doubling"),
@@ -42,8 +42,8 @@ def test_one_rank_costs_nothing(collective, name):
     assert float(cost.time) == 0.0
 
 
-# E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn, "Collective communication: theory, practice, and experience", Concurrency and
-# Computation 19 (2007), table I: least latencies with one port, and least bytes through the busiest port.
+# E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn, "Collective communication: theory, practice, and experience", Concurrency
+# and Computation 19 (2007), table I: least latencies with one port, and least bytes through the busiest port.
 LEAST_BYTES = {
     "all-reduce": lambda n: 2 * (n - 1) / n,
     "reduce": lambda n: 1.0,
@@ -88,7 +88,12 @@ positive = st.floats(1e-3, 1e3)
 
 @pytest.mark.parametrize(("collective", "name"), EVERY)
 @settings(max_examples=25, deadline=None)
-@given(ranks=st.integers(1, 5000), scale=positive, factor=st.floats(1.0, 100.0), gamma=st.sampled_from([0.0, 1e-12]))
+@given(
+    ranks=st.integers(1, 5000),
+    scale=positive,
+    factor=st.floats(1.0, 100.0),
+    gamma=st.sampled_from([0.0, 1e-12]),
+)
 def test_time_is_monotone(collective, name, ranks, scale, factor, gamma):
     size, bandwidth = 1e6 * scale, 1e11
     base = float(price(collective, name, ranks, size, gamma=gamma).time)
@@ -153,11 +158,16 @@ def test_time_is_the_sum_of_its_parts(name):
         ({"latency": -1e-6}, "latency: expected a number >= 0; got -1e-06"),
         ({"bandwidth": 0.0}, "bandwidth: expected a number > 0; got 0.0"),
         ({"bandwidth": float("inf")}, "bandwidth: expected a finite number; got inf"),
-        ({"reduction_time_per_byte": float("nan")}, "reduction_time_per_byte: expected a finite number; got nan"),
+        (
+            {"reduction_time_per_byte": float("nan")},
+            "reduction_time_per_byte: expected a finite number; got nan",
+        ),
         ({"radix": 1}, "radix: expected a whole number >= 2; got 1"),
     ],
 )
 def test_arguments_out_of_range(arguments, message):
     ranks, size = arguments.pop("ranks", 4), arguments.pop("size", 1.0)
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        algorithms("all-reduce")["ring"].cost(ranks, size, Machine(**({"latency": 1e-6, "bandwidth": 1e9} | arguments)))
+        algorithms("all-reduce")["ring"].cost(
+            ranks, size, Machine(**({"latency": 1e-6, "bandwidth": 1e9} | arguments))
+        )

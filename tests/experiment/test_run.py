@@ -43,7 +43,8 @@ def load(tmp_path):
 @pytest.mark.smoke
 def test_without_noise_a_step_is_the_closed_form(load):
     result = run(load())
-    # Ring over both tiers: 2(n−1) rounds at the outer latency, 2(n−1)/n of the message at the smaller bandwidth.
+    # Ring over both tiers: 2(n−1) rounds at the outer latency, 2(n−1)/n of the message at the smaller
+    # bandwidth.
     latency, transfer = 254 * 5e-6, 254 / 128 * 128e3 / 10e9
     parts = {part.name: part.time.value for part in result.waterfall.parts}
     assert parts["compute"] == pytest.approx(100e-6, rel=1e-5)
@@ -81,7 +82,9 @@ def test_congestion_comes_from_the_file(load):
 
 
 def test_same_seed_same_numbers(load):
-    noisy = PLAIN.replace("model:\n", "  noise: {spread: {family: lognormal, median: 1, sigma: 0.1}}\nmodel:\n")
+    noisy = PLAIN.replace(
+        "model:\n", "  noise: {spread: {family: lognormal, median: 1, sigma: 0.1}}\nmodel:\n"
+    )
     first, again, other = (run(load(noisy, f"run.seed={seed}")) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.samples, again.samples)
     assert (first.samples != other.samples).mean() > 0.99
@@ -109,7 +112,11 @@ def test_spread_jitter_and_pauses_add_up(load):
     result = run(load(PLAIN.replace("model:\n", noise + "model:\n"), "run.samples=20000"))
     rng = np.random.default_rng(8)
     shape = (20_000, 128)
-    ranks = 100e-6 * rng.lognormal(0, 0.05, shape) + rng.exponential(4e-6, shape) + 1e-3 * (rng.random(shape) < 0.02)
+    ranks = (
+        100e-6 * rng.lognormal(0, 0.05, shape)
+        + rng.exponential(4e-6, shape)
+        + 1e-3 * (rng.random(shape) < 0.02)
+    )
     slowest = result.parts["compute"] + result.parts["straggler_wait"]
     assert_same_law(ranks.max(axis=1), slowest)
 

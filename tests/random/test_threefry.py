@@ -72,7 +72,9 @@ def test_levels_do_not_repeat_and_words_are_independent():
     ],
 )
 def test_level_values(high, low, uniform):
-    assert float(levels_from_words(jnp.uint32(high), jnp.uint32(low))) == pytest.approx(np.log(uniform), rel=2e-7)
+    assert float(levels_from_words(jnp.uint32(high), jnp.uint32(low))) == pytest.approx(
+        np.log(uniform), rel=2e-7
+    )
 
 
 def test_upper_end_keeps_relative_precision():

@@ -1,0 +1,203 @@
+"""`tailstep collective`, as a user meets it: what it prints, and what it refuses without a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mc.cli.app import main
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = """
+name: two tiers
+chip: {name: any, peak: {bf16: 1 TFLOP/s}}
+tiers:
+  - name: node
+    link: {bandwidth: 400 GB/s, duplex: each, latency: 1 us}
+    fan_out: 8
+    reduction_radix: 8
+  - name: pod
+    link: {bandwidth: 50 GB/s, duplex: each, latency: 10 us}
+    fan_out: 32
+"""
+KEYS = ["algorithm", "time_s", "algbw_Bps", "busbw_Bps", "rounds", "bytes_per_rank"]
+
+
+@pytest.fixture
+def tailstep(tmp_path, monkeypatch, capsys):
+    """Runs the command in a folder with `two.yaml`; returns (exit code, stdout, stderr)."""
+    (tmp_path / "two.yaml").write_text(CLUSTER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tailstep", "collective", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+            raise SystemExit(0)
+        out = capsys.readouterr()
+        return int(ended.value.code or 0), out.out, out.err
+
+    return run
+
+
+def test_json_of_a_ring(tailstep):
+    code, out, err = tailstep(
+        "all-reduce",
+        "--cluster",
+        "two.yaml",
+        "--ranks",
+        "8",
+        "--size",
+        "1 GB",
+        "--algorithm",
+        "ring",
+        "--json",
+    )
+    assert (code, err) == (0, "")
+    (row,) = json.loads(out)
+    assert list(row) == KEYS
+    # 14 rounds of 1 us, and 14/8 GB at 400 GB/s.
+    time = 14e-6 + 14 / 8 * 1e9 / 400e9
+    assert row["algorithm"] == "ring"
+    assert [row[key] for key in KEYS[1:]] == pytest.approx(
+        [time, 1e9 / time, 14 / 8 * 1e9 / time, 14, 14 / 8 * 1e9], rel=1e-12
+    )
+    assert isinstance(row["rounds"], int)
+
+
+def test_json_lists_all_algorithms_fastest_first(tailstep):
+    code, out, _ = tailstep("all-reduce", "--cluster", "two.yaml", "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert [row["time_s"] for row in rows] == sorted(row["time_s"] for row in rows)
+    assert {row["algorithm"] for row in rows} == {
+        "ring",
+        "recursive-doubling",
+        "halving-doubling",
+        "tree",
+        "binomial",
+        "k-ary",
+        "hierarchical",
+    }
+    code, out, _ = tailstep("all-reduce", "--cluster", "two.yaml", "--json", "--algorithm", "auto")
+    assert json.loads(out) == rows[:1]
+
+
+def test_table_names_the_tiers_and_the_winner(tailstep):
+    code, out, err = tailstep("all-reduce", "--cluster", "two.yaml", "--ranks", "12", "--size", "64 MiB")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "12 ranks of two tiers span node (8) x pod (2), unevenly"
+    assert lines[1].split() == ["all-reduce", "of", "64", "MiB"]
+    assert lines[2].split() == ["algorithm", "time", "algbw", "busbw", "rounds", "bytes/rank"]
+    assert lines[3].split()[0] == "ring"
+    assert [line.split()[-1] for line in lines[3:]].count("best") == 1
+    assert lines[3].endswith(" best")
+    assert any(line.startswith("recursive-doubling ") for line in lines)
+    assert max(len(line) for line in lines) <= 80
+
+
+def test_defaults_are_the_whole_of_a_shipped_cluster(tailstep):
+    code, out, err = tailstep("all-gather")
+    assert (code, err) == (0, "")
+    assert out.startswith(
+        "1024 ranks of DGX H100 SuperPOD span node (8) x unit (32) x pod (4)\nall-gather of 64 MiB"
+    )
+
+
+def test_a_barrier_has_no_size(tailstep):
+    code, out, _ = tailstep(
+        "barrier", "--cluster", "two.yaml", "--ranks", "8", "--algorithm", "dissemination", "--json"
+    )
+    assert code == 0
+    (row,) = json.loads(out)
+    assert [row[key] for key in KEYS[1:]] == pytest.approx([3e-6, 0.0, 0.0, 3, 0.0])
+
+
+def test_one_rank(tailstep):
+    code, out, _ = tailstep(
+        "reduce", "--cluster", "two.yaml", "--ranks", "1", "--algorithm", "ring", "--json"
+    )
+    assert code == 0
+    assert json.loads(out) == [dict(zip(KEYS, ["ring", 0.0, None, None, 0, 0.0], strict=True))]
+    assert tailstep("reduce", "--cluster", "two.yaml", "--ranks", "1")[1].startswith(
+        "1 rank of two tiers spans no tier"
+    )
+
+
+def test_overrides(tailstep):
+    # 16 ranks on switches of radix 4, 10 us a hop: two levels up.
+    arguments = [
+        "--set",
+        "tiers.0.fan_out=16",
+        "--set",
+        "tiers.0.reduction_radix=4",
+        "--set",
+        "tiers.0.hop_latency=10 us",
+    ]
+    code, out, _ = tailstep(
+        "reduce",
+        "--cluster",
+        "two.yaml",
+        "--ranks",
+        "16",
+        "--size",
+        "1 B",
+        "--algorithm",
+        "in-network",
+        "--json",
+        *arguments,
+    )
+    assert code == 0
+    assert json.loads(out)[0]["time_s"] == pytest.approx(20e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["all-reduc"], "unknown collective `all-reduc`; did you mean `all-reduce`?"),
+        (
+            ["all-reduce", "--algorithm", "rng"],
+            "unknown algorithm `rng` for all-reduce; did you mean `ring`?",
+        ),
+        (["all-reduce", "--algorithm", "pairwise"], "unknown algorithm `pairwise` for all-reduce"),
+        (
+            ["all-reduce", "--cluster", "dgx-h100"],
+            "dgx-h100: no cluster `dgx-h100` comes with tailstep; did you mean",
+        ),
+        (["all-reduce", "--cluster", "none.yaml"], "none.yaml"),
+        (["all-reduce", "--ranks", "0"], "ranks: expected a whole number of at least 1; got 0"),
+        (["all-reduce", "--ranks", "-3"], "ranks: expected a whole number of at least 1; got -3"),
+        (["all-reduce", "--ranks", "2.5"], "--ranks"),
+        (["all-reduce", "--ranks", "1025"], "expected at most 8 x 32 x 4 = 1024"),
+        (["all-reduce", "--size", "64"], "--size: expected a size such as 64 MiB"),
+        (["all-reduce", "--size", "64 mib"], "--size: "),
+        (["all-reduce", "--size", "0 B"], "--size: expected a size above zero, such as 64 MiB; got 0 B"),
+        (["all-reduce", "--size", "-1 MB"], "--size: expected a size above zero, such as 64 MiB; got -1 MB"),
+        (["barrier", "--size", "1 MB"], "--size: a barrier carries no data; leave `--size` out"),
+        (
+            ["all-reduce", "--ranks", "12", "--algorithm", "hierarchical"],
+            "expected a group that fills every unit",
+        ),
+        (["all-reduce", "--set", "tiers.0.fanout=4"], "fan_out"),
+        ([], "Missing argument"),
+    ],
+)
+def test_refusals(arguments, message, tailstep):
+    code, out, err = tailstep(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_as_a_process(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "mc", "collective", "send-recv", "--ranks", "2", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert [row["algorithm"] for row in json.loads(done.stdout)] == ["direct"]
+    assert done.stderr == ""
