@@ -5,8 +5,7 @@ combined)·γ, with counts that depend on the number of ranks alone. An algorith
 the machine turns them into seconds (`Cost`).
 
 References: R. Hockney, "The communication challenge for MPP", Parallel Computing 20 (1994); R. Thakur, R.
-Rabenseifner, W. Gropp,
-"Optimization of Collective Communication Operations in MPICH", IJHPCA 19 (2005).
+Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 19 (2005).
 """
 
 from collections.abc import Iterable

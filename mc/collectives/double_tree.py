@@ -5,9 +5,9 @@ ranks are the leaves of the first. A rank that is inner in one tree and leaf in 
 and B/2 down to two children: 2B, and receives as much. The buffer goes in pieces that follow each other
 closely, so the latency is that of one piece, up and down: the depth is ⌈log₂ n⌉ in NCCL's trees, for every n.
 
-It is the limit of many small pieces. NCCL's own tuner predicts it so: 2·log₂ n latencies and a bandwidth of
-half a link (src/graph/tuning.cc). With two ranks either tree has one edge and each rank sends B; with
-three the busiest sends 3/2·B; from four on it sends 2B. (P. Sanders, J. Speck, J. L.
+It is the limit of many small pieces. NCCL's own tuner predicts it so: 2·log₂ of the number of nodes latencies
+between nodes, and half of the bandwidth (src/graph/tuning.cc). With two ranks either tree has one edge and
+each rank sends B; with three the busiest sends 3/2·B; from four on it sends 2B. (P. Sanders, J. Speck, J. L.
 Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35 (2009).)
 """
 

@@ -37,8 +37,7 @@ def tailstep(tmp_path, monkeypatch, capsys):
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["tailstep", "collective", *arguments])
         with pytest.raises(SystemExit) as ended:
-            main()
-            raise SystemExit(0)
+            sys.exit(main())
         out = capsys.readouterr()
         return int(ended.value.code or 0), out.out, out.err
 

@@ -1,10 +1,9 @@
 """Every algorithm carried out on real vectors, to be counted: the oracle of the closed forms.
 
-A `Network` moves messages round by round between ranks that hold numpy vectors, and counts what a stopwatch on the α–β–γ machine
-would
-see: rounds, the bytes each rank sends, the busiest port of each round, the most that one rank combines in each round. One element
-counts
-as one byte. Unless said otherwise a rank sends one message and receives one in a round; the network insists on it.
+A `Network` moves messages round by round between ranks that hold numpy vectors, and counts what a stopwatch
+on the α–β–γ machine would see: rounds, the bytes each rank sends, the busiest port of each round, the most
+that one rank combines in each round. One element counts as one byte. Unless said otherwise a rank sends one
+message and receives one in a round; the network insists on it.
 
 Each `execute_…` takes a network and one vector per rank and returns what each rank holds at the end.
 """
@@ -279,16 +278,6 @@ def double_tree_parents(n: int) -> list[list[int | None]]:
     for i, parent in enumerate(first):
         second[moved(i)] = None if parent is None else moved(parent)
     return [first, second]
-
-
-def depth(parents: list[int | None]) -> int:
-    """Edges from the root to the deepest rank."""
-
-    def height(i: int) -> int:
-        parent = parents[i]
-        return 0 if parent is None else 1 + height(parent)
-
-    return max(height(i) for i in range(len(parents)))
 
 
 def double_tree_all_reduce(network: Network, data: Vectors) -> Vectors:

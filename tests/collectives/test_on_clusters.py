@@ -168,7 +168,7 @@ def test_in_network_goes_through_the_switches_of_each_tier():
 
 
 @pytest.mark.parametrize("collective", sorted(ALGORITHMS))
-@pytest.mark.parametrize("ranks", [1, 5, 8, 12, 256, 1024])
+@pytest.mark.parametrize("ranks", [1, 12, 256])
 def test_phases_add_up_and_auto_is_the_fastest(collective, ranks):
     for size in (0.0, 1e3, 1e8):
         rows = evaluate(SWITCHED, collective, ranks, size)

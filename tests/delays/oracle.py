@@ -41,6 +41,13 @@ class Oracle:
         with np.errstate(invalid="ignore"):
             return np.where(late, log_complement(log_s) - log_s, log_f - log_complement(log_f))
 
+    def log_density(self, t: ArrayLike) -> Times:
+        """From the slope of the log-odds, f = S·F·dy/dt, by a central difference of relative width 2·10⁻⁵."""
+        t = np.asarray(t, np.float64)
+        slope = (self.log_odds(t * (1 + 1e-5)) - self.log_odds(t * (1 - 1e-5))) / (2e-5 * t)
+        y = self.log_odds(t)
+        return np.log(slope) - np.logaddexp(y, 0.0) - np.logaddexp(-y, 0.0)
+
     def cdf(self, t: ArrayLike) -> Times:
         return np.exp(self.log_cdf(np.asarray(t, np.float64)))
 

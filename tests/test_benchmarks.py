@@ -1,0 +1,33 @@
+"""The benchmarks run and say what they found; how fast is not a test's business."""
+
+import json
+import subprocess
+import sys
+
+from benchmarks.measure import at_least, at_most
+
+
+def _benchmarks(*arguments):
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_findings_as_json():
+    done = _benchmarks("exact", "--quick", "--json")
+    findings = json.loads(done.stdout)
+    assert len(findings) == 4
+    assert all(set(each) == {"name", "value", "unit", "target", "holds", "note"} for each in findings)
+    assert done.returncode == (0 if all(each["holds"] for each in findings) else 1)
+
+
+def test_unknown_benchmark_is_refused():
+    done = _benchmarks("exakt")
+    assert done.returncode == 2
+    assert "unknown benchmark `exakt`; expected exact" in done.stderr
+
+
+def test_a_target_is_met_or_missed():
+    assert at_least("speed", 3.0, "x", 2.0, "").holds
+    assert not at_least("speed", 1.9, "x", 2.0, "").holds
+    assert at_most("memory", 400.0, "MB", 500.0, "").holds
+    assert not at_most("memory", 501.0, "MB", 500.0, "").holds
