@@ -15,6 +15,7 @@ Algorithm = Literal[
     "auto",
     "ring",
     "recursive-doubling",
+    "recursive-halving",
     "halving-doubling",
     "tree",
     "k-ary",
@@ -23,6 +24,7 @@ Algorithm = Literal[
     "bruck",
     "direct",
     "binomial",
+    "dissemination",
     "hierarchical",
 ]
 Format = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]
