@@ -12,8 +12,9 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -31,8 +32,16 @@ SAMPLES, QUICK_SAMPLES, REALISATIONS = 100_000, 20_000, 1000
 # 8 x 32 x 4096 ranks: nodes and scalable units as they are, more units.
 CLUSTER = "cluster.tiers.2.fan_out=4096"
 
-# Okabe and Ito's colours, distinct to colour-blind readers, each light enough for black text.
-COMPUTE, EXCHANGE, WAIT, TAIL, INK = "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#222222"
+# Okabe and Ito's colours, distinct to colour-blind readers; darker shades of them where they carry text.
+TAIL, MEDIAN, INK, QUIET = "#B34700", "#005A91", "#222222", "#666666"
+# Field of a row, colour, what it is called, size of the letters.
+PARTS = (
+    ("compute", "#56B4E9", "compute", 10),
+    ("exchange", "#F0E442", "all-reduce", 8.5),
+    ("wait", "#E69F00", "wait for\nthe slowest", 10),
+)
+FORMATS = (".svg", ".png", ".pdf")
+TICKS = (8, 64, 1024, 16_384, 131_072, 1 << 20)
 
 
 @dataclass(frozen=True)
@@ -102,55 +111,87 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def plot(rows: Sequence[Row], file: Path) -> None:
-    """Draws the picture; the suffix of `file` says how (`.svg`, `.png`, `.pdf`).
-
-    Raises:
-        ModuleNotFoundError: matplotlib is not installed.
-    """
+    """Draws the picture with matplotlib, in the format that the suffix of `file` names."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     # A salt and no date: the same rows give the same file.
-    style = {"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "svg.hashsalt": "tailstep"}
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(9.6, 4.0), facecolor="white", layout="constrained")
+    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
+    with mpl.rc_context(style | dict.fromkeys(("text.color", "axes.labelcolor"), INK)):
+        # A white ground, so that it reads on dark pages too.
+        figure = Figure(figsize=(9.6, 4.1), facecolor="white", layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
-        figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr]
         _plot_quantiles(left, rows)
         _plot_parts(right, rows)
-        left.set_ylabel("step time, ms")
-        metadata = {"Date": None} if file.suffix == ".svg" else None
-        figure.savefig(file, metadata=metadata, dpi=150)
+        left.set_ylabel("time of a step, ms")
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
 
 
 def _plot_quantiles(axes: "Axes", rows: Sequence[Row]) -> None:
     ranks = [row.ranks for row in rows]
-    for name, colour, width in (("p99", TAIL, 2.0), ("p50", "#0072B2", 2.0)):
-        axes.plot(ranks, [1e3 * getattr(row, name) for row in rows], color=colour, lw=width, marker="o", ms=3.5)
-    floor = [1e3 * (row.compute + row.exchange) for row in rows]
-    axes.plot(ranks, floor, color="#666666", lw=1.4, ls=(0, (4, 2)))
-    _label(axes, rows, 1e3 * rows[-1].p99, "p99: one step in 100\ntakes longer", TAIL, (-8, -2), "right", "top")
-    del floor
+    for name, colour in (("p99", TAIL), ("p50", MEDIAN)):
+        times = [1e3 * getattr(row, name) for row in rows]
+        axes.plot(ranks, times, color=colour, lw=2, marker="o", ms=4, clip_on=False, zorder=3)
+    axes.plot(
+        ranks, [1e3 * (row.compute + row.exchange) for row in rows], color=QUIET, lw=1.5, ls=(0, (4, 2))
+    )
+    last = rows[-1]
+    label: dict[str, Any] = {"ha": "right", "textcoords": "offset points"}
+    end = last.ranks
+    axes.annotate("p99: 1 step in 100\nis longer", (end, 1e3 * last.p99), (-62, -22), color=TAIL, **label)
+    axes.annotate("p50", (end, 1e3 * last.p50), (-14, -42), color=MEDIAN, **label)
+    # Where the lines bend: the quickstart has one pause in 10,000 steps of a rank.
+    small: dict[str, Any] = {"color": QUIET, "fontsize": 8.5, "ha": "right", "linespacing": 1.3}
+    axes.text(160, 66, "from here\nsomebody pauses\nin 1 % of steps", **small)
+    axes.text(7000, 66, "from here\nin half of them", **small)
+    nobody = 1e3 * (last.compute + last.exchange)
+    axes.annotate("if nobody waited", (end, nobody), (0, -14), color=QUIET, **label)
     _finish(axes, rows, "How long a step takes")
 
 
 def _plot_parts(axes: "Axes", rows: Sequence[Row]) -> None:
     ranks = [row.ranks for row in rows]
     bottom = [0.0] * len(rows)
-    for name, colour in (("compute", COMPUTE), ("exchange", EXCHANGE), ("wait", WAIT)):
+    for name, colour, text, size in PARTS:
         top = [low + 1e3 * getattr(row, name) for low, row in zip(bottom, rows, strict=True)]
         axes.fill_between(ranks, bottom, top, color=colour, lw=0)
+        place = (ranks[-1], 0.5 * (bottom[-1] + top[-1]))
+        label: dict[str, Any] = {"ha": "right", "va": "center", "color": INK, "fontsize": size}
+        axes.annotate(text, place, (-6, 0), textcoords="offset points", **label)
         bottom = top
+    axes.plot(ranks, bottom, color=INK, lw=1)
+    axes.annotate("mean", (ranks[-1], bottom[-1]), (-4, 4), textcoords="offset points", ha="right", color=INK)
     _finish(axes, rows, "Where its mean goes")
 
 
 def _finish(axes: "Axes", rows: Sequence[Row], title: str) -> None:
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
     axes.set_xlabel("ranks that wait for each other")
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(rows[0].ranks, rows[-1].ranks)
+    axes.set_ylim(bottom=0)
+    ticks = [count for count in TICKS if rows[0].ranks <= count <= rows[-1].ranks]
+    axes.set_xticks(ticks, [f"{count:,}" for count in ticks])
+    axes.minorticks_off()
+    axes.tick_params(color=QUIET, labelcolor=INK)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", color="#DDDDDD", lw=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(QUIET)
 
 
-def _label(axes, rows, y, text, colour, offset, horizontal, vertical) -> None:
-    axes.annotate(text, (rows[-1].ranks, y), offset, textcoords="offset points", color=colour, ha=horizontal, va=vertical)
+def _check_plot(parser: argparse.ArgumentParser, file: Path) -> None:
+    """Before a minute of sampling, not after it."""
+    if find_spec("matplotlib") is None:
+        parser.error(
+            "--plot: needs matplotlib, which is not installed; `pip install 'matplotlib>=3.9'` gets it"
+        )
+    if file.suffix not in FORMATS:
+        parser.error(f"--plot: expected a file that ends in {', '.join(FORMATS)}; got {file}")
+    if not file.parent.is_dir():
+        parser.error(f"--plot: there is no folder {file.parent}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -162,6 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print rows as JSON, times in seconds")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture (.svg, .png, .pdf)")
     options = parser.parse_args(arguments)
+    if options.plot is not None:
+        _check_plot(parser, options.plot)
     rows = study(QUICK_RANKS, QUICK_SAMPLES) if options.quick else study()
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))

@@ -73,7 +73,9 @@ class Tabulated(AbstractDelay):
         u = jnp.clip((t - times[left]) / jnp.where(width > 0, width, 1.0), 0.0, 1.0)
         chord = (odds[right] - odds[left]) / jnp.where(width > 0, width, 1.0)
         start, end = (_rate(slopes[side], chord) for side in (left, right))
-        y = _hermite(u, width, odds[left], odds[right], start, end)
+        # Behind the last knot the log-odds go on rising as they do before it: a sum of tables must reach as deep.
+        rise = (odds[-1] - odds[-2]) / jnp.maximum(times[-1] - times[-2], _TINY)
+        y = _hermite(u, width, odds[left], odds[right], start, end) + rise * jnp.maximum(t - times[-1], 0.0)
         return jnp.where(t < times[0], 0.0, log_survival_of_odds(y))
 
 

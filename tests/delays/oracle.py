@@ -33,6 +33,7 @@ class Oracle:
 
     log_survival: Callable[[Times], Times]
     log_cdf: Callable[[Times], Times]
+    log_pdf: Callable[[Times], Times] | None = None
 
     def log_odds(self, t: ArrayLike) -> Times:
         t = np.asarray(t, np.float64)
@@ -42,8 +43,10 @@ class Oracle:
             return np.where(late, log_complement(log_s) - log_s, log_f - log_complement(log_f))
 
     def log_density(self, t: ArrayLike) -> Times:
-        """From the slope of the log-odds, f = S·F·dy/dt, by a central difference of relative width 2·10⁻⁵."""
+        """In closed form, or from the slope of the log-odds, f = S·F·dy/dt, by a central difference."""
         t = np.asarray(t, np.float64)
+        if self.log_pdf is not None:
+            return self.log_pdf(t)
         slope = (self.log_odds(t * (1 + 1e-5)) - self.log_odds(t * (1 - 1e-5))) / (2e-5 * t)
         y = self.log_odds(t)
         return np.log(slope) - np.logaddexp(y, 0.0) - np.logaddexp(-y, 0.0)
@@ -72,7 +75,7 @@ def from_scipy(frozen) -> Oracle:
 
         return evaluate
 
-    return Oracle(quiet(frozen.logsf), quiet(frozen.logcdf))
+    return Oracle(quiet(frozen.logsf), quiet(frozen.logcdf), quiet(frozen.logpdf))
 
 
 def steps(values: Sequence[float], probabilities: Sequence[float]) -> Oracle:
@@ -88,12 +91,14 @@ def steps(values: Sequence[float], probabilities: Sequence[float]) -> Oracle:
 
 def shifted(law: Oracle, shift: float) -> Oracle:
     """T + shift."""
-    return Oracle(lambda t: law.log_survival(t - shift), lambda t: law.log_cdf(t - shift))
+    log_pdf = law.log_pdf and (lambda t: law.log_pdf(t - shift))
+    return Oracle(lambda t: law.log_survival(t - shift), lambda t: law.log_cdf(t - shift), log_pdf)
 
 
 def scaled(law: Oracle, factor: float) -> Oracle:
     """T × factor."""
-    return Oracle(lambda t: law.log_survival(t / factor), lambda t: law.log_cdf(t / factor))
+    log_pdf = law.log_pdf and (lambda t: law.log_pdf(t / factor) - np.log(factor))
+    return Oracle(lambda t: law.log_survival(t / factor), lambda t: law.log_cdf(t / factor), log_pdf)
 
 
 def slowest(law: Oracle, ranks: float) -> Oracle:

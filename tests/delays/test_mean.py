@@ -25,7 +25,6 @@ CLOSED_FORMS = {
     "pareto, bounded": 1e-5 / 1.4,
     "pareto 0": 1e-5,
     "scaled": 1.7e-4 * math.exp(0.5**2 / 2),
-    "mixture": 0.7 * 1e-5 + 0.3 * 1e-4 * math.exp(0.3**2 / 2),
     "rare pauses": 0.999 * 1e-4 * math.exp(0.02**2 / 2) + 1e-3 * 1.1e-3,
     "erlang": 2e-5,
     "sum of gammas": 4e-4,

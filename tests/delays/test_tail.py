@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mc.delays import Exponential, Gamma, GeneralisedPareto, Lognormal, Slowest, Weibull, with_inverse
+from mc.delays import Gamma, Slowest, with_inverse
 from tests.delays import oracle
 from tests.delays.laws import LAWS, SMOOTH, prepared
 
@@ -27,7 +27,7 @@ def _quantiles(law, ranks, levels):
     return jax.vmap(lambda n: Slowest(law, n).quantile(levels))(ranks)
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", [name for name in LAWS if name != "different ranks"])
 def test_quantiles_of_the_slowest(name):
     found = _quantiles(prepared(name), jnp.asarray(RANKS), jnp.asarray(LEVELS))
     for ranks, times in zip(RANKS, np.asarray(found, np.float64), strict=True):
@@ -35,7 +35,7 @@ def test_quantiles_of_the_slowest(name):
         np.testing.assert_allclose(times, expected, rtol=TOLERANCE, err_msg=f"slowest of {ranks:g}")
 
 
-@pytest.mark.parametrize("name", ["gamma 3", "gamma 10000", "mixture", "different ranks", "erlang"])
+@pytest.mark.parametrize("name", ["gamma 3", "gamma 10000", "rare pauses", "different ranks", "erlang"])
 def test_quantiles_by_bisection(name):
     """The quantile that needs no table, one rank."""
     found = eqx.filter_jit(lambda law: law.quantile(jnp.asarray(LEVELS)))(LAWS[name].make())
@@ -49,7 +49,7 @@ def _log_survival_and_density(law, t):
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_log_survival_and_density(name):
-    """log S to 10⁻⁵ in log-odds, relative where they are large, or exact at a time within 10⁻⁶ of t.
+    """log S to 10⁻⁵ in log-odds, relative where they are large, or exact at a time within 10⁻⁶ of t; log f likewise.
 
     The second is all that 32 bits can give where a fixed part of t is much larger than its jitter.
     """
@@ -76,24 +76,6 @@ def _kinks(name):
     return np.asarray(LAWS[name].make().times, np.float64) if name == "empirical" else np.array([1.0])
 
 
-@pytest.mark.parametrize(
-    ("law", "reference"),
-    [
-        (Exponential(2e-5), stats.expon(scale=2e-5)),
-        (Lognormal(1e-4, 0.5), stats.lognorm(0.5, scale=1e-4)),
-        (Gamma(0.4, 1e-5), stats.gamma(0.4, scale=1e-5)),
-        (Gamma(30.0, 1e-5), stats.gamma(30.0, scale=1e-5)),
-        (Weibull(1e-4, 0.7), stats.weibull_min(0.7, scale=1e-4)),
-        (GeneralisedPareto(1e-5, 0.3), stats.genpareto(0.3, scale=1e-5)),
-        (GeneralisedPareto(1e-5, -0.4), stats.genpareto(-0.4, scale=1e-5)),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_log_density_is_that_of_scipy(law, reference):
-    t = reference.isf([0.999, 0.9, 0.5, 1e-2, 1e-5]).astype(np.float32)
-    np.testing.assert_allclose(eqx.filter_jit(law.log_density)(t), reference.logpdf(np.float64(t)), rtol=1e-5)
-
-
 @pytest.mark.parametrize("name", LAWS)
 def test_nothing_before_the_support_and_nothing_after_it(name):
     law = LAWS[name].make()
@@ -118,9 +100,12 @@ def test_gamma_over_all_shapes(shape):
     for ranks, times in zip(RANKS, np.asarray(found, np.float64), strict=True):
         law = oracle.slowest(oracle.from_scipy(stats.gamma(shape)), float(ranks))
         in_odds = np.abs(law.log_odds(times) - ODDS)
-        in_time = np.abs(times / law.quantile(ODDS) - 1)
-        # A small shape has a steep quantile function near 0, t ~ F^{1/a}: there the level's own rounding shows.
-        assert np.minimum(in_odds, in_time).max() < TOLERANCE
+        expected = law.quantile(ODDS)
+        in_time = np.abs(times / expected - 1)
+        # A small shape has a steep quantile function near 0, t ~ F^{1/a}: there the level's own rounding shows,
+        # and soon the range of 32-bit numbers ends.
+        assert np.where(expected > 1e-30, np.minimum(in_odds, in_time), 0.0).max() < TOLERANCE
+        assert np.all(times[expected < 1e-36] < 1e-35)
 
 
 _GAMMA_TABLE = eqx.filter_jit(with_inverse)
