@@ -30,7 +30,7 @@ def scalar(
     """
     relation = ">" if open_minimum else ">="
 
-    def convert(value: Any) -> Float[Array, "..."]:
+    def convert(value: Any) -> Any:
         if isinstance(value, (list, tuple)) and value:
             value = jnp.stack([jnp.asarray(part, jnp.result_type(float)) for part in value])
         if not is_known(value):

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.mixture import Mixture
-from mc.delays.numerics import log_complement, log_mixture, safe_log
+from mc.delays.numerics import LOG_ODDS_SPAN, log_complement, log_mixture, log_odds, safe_log
 from mc.delays.slowest import Slowest, SlowestOf
 from mc.delays.sum import Sum
 from mc.delays.table import Tabulated
@@ -23,11 +23,10 @@ _CELLS = 1 << 14
 _TAIL_LEVEL = -16.0  # the grid ends where log S = −16: about 10⁻⁷
 _DEEPEST = -1e30  # log F of the impossible, finite so that no count times it is undefined
 _LEAST_STEP = 1e-18
-_MOST_HAZARD = 1e6  # −log S beyond the end of a bounded law, finite so that it can be interpolated
 
 
 class Gridded(AbstractDelay):
-    """A law given by log S at evenly spaced times from `start` on, linear in log S between them."""
+    """A law given by log S at evenly spaced times from `start` on, interpolated between them."""
 
     start: Float[Array, ""]
     step: Float[Array, ""]
@@ -39,10 +38,11 @@ class Gridded(AbstractDelay):
         return jnp.interp((t - self.start) / self.step, index, self.log_survivals, left=0.0)
 
     def quantile(self, log_survival):
-        """The inverse of that; levels beyond the grid are clipped to its ends."""
-        hazard = jnp.minimum(-self.log_survivals, _MOST_HAZARD)
-        index = jnp.arange(hazard.size, dtype=jnp.result_type(float))
-        return self.start + self.step * jnp.interp(-log_survival, hazard, index)
+        """Interpolated in log-odds; levels beyond the grid are clipped to its ends."""
+        # Finite, so that a cell with an end outside the support can be interpolated.
+        odds = jnp.clip(log_odds(self.log_survivals), -LOG_ODDS_SPAN, LOG_ODDS_SPAN)
+        index = jnp.arange(odds.size, dtype=jnp.result_type(float))
+        return self.start + self.step * jnp.interp(log_odds(log_survival), odds, index)
 
 
 def on_grid(delay: AbstractDelay, *, cells: int = _CELLS) -> Gridded:

@@ -42,6 +42,12 @@ class Oracle:
         with np.errstate(invalid="ignore"):
             return np.where(late, log_complement(log_s) - log_s, log_f - log_complement(log_f))
 
+    def assert_quantiles(self, times: ArrayLike, odds: Times, tolerance: float) -> None:
+        """`times` are the quantiles at `odds` to a relative error of `tolerance`: the law passes there in between."""
+        times = np.asarray(times, np.float64)
+        inside = (self.log_odds(times * (1 - tolerance)) <= odds) & (self.log_odds(times * (1 + tolerance)) >= odds)
+        assert inside.all(), f"at log-odds {odds[~inside]}: {times[~inside]} against {self.quantile(odds[~inside])}"
+
     def log_density(self, t: ArrayLike) -> Times:
         """In closed form, or from the slope of the log-odds, f = S·F·dy/dt, by a central difference."""
         t = np.asarray(t, np.float64)
