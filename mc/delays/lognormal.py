@@ -9,6 +9,8 @@ from mc.delays.base import AbstractDelay
 from mc.delays.checks import scalar
 from mc.delays.numerics import LOG_2
 
+_EARLIEST = 1e-30  # seconds: nothing is faster, and the slope of the logarithm still fits into 32 bits
+
 
 class Lognormal(AbstractDelay):
     """log T is normal with mean log `median` and standard deviation `sigma`."""
@@ -25,7 +27,7 @@ class Lognormal(AbstractDelay):
 
     def log_survival(self, t):
         """Log Φ(−z) with z = log(t/median)/σ."""
-        positive = t > 0
+        positive = t > _EARLIEST
         z = jnp.log(jnp.where(positive, t, self.median) / self.median) / self.sigma
         return jnp.where(positive, log_normal_survival(z), 0.0)
 

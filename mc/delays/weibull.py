@@ -7,6 +7,8 @@ from jaxtyping import Array, Float
 from mc.delays.base import AbstractDelay
 from mc.delays.checks import scalar
 
+_MOST_LOG_HAZARD = 80.0  # log S = −5·10³⁴: finite, and so are its gradients
+
 
 class Weibull(AbstractDelay):
     """log S(t) = −(t/scale)^shape."""
@@ -16,7 +18,9 @@ class Weibull(AbstractDelay):
 
     def log_survival(self, t):
         """−(t/scale)^shape."""
-        return -_power(t / self.scale, self.shape)
+        positive = t > 0
+        log_hazard = self.shape * jnp.log(jnp.where(positive, t, self.scale) / self.scale)
+        return jnp.where(positive, -jnp.exp(jnp.minimum(log_hazard, _MOST_LOG_HAZARD)), 0.0)
 
     def quantile(self, log_survival):
         """scale·(−log S)^{1/shape}."""

@@ -120,7 +120,8 @@ def test_counts_of_an_execution(collective, name):
 @pytest.mark.parametrize("pieces", [1, 8, 64])
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_chain_streams(collective, pieces, n):
-    # With K pieces the last arrives K − 1 slots of B/K after the first, which took n − 1: α(n − 1) + B/bandwidth as K grows.
+    # With K pieces the last arrives K − 1 slots of B/K after the first, which took n − 1: α(n − 1) +
+    # B/bandwidth as K grows.
     data, network = vectors(n, 64), Network(n)
     execute = run.chain_broadcast if collective == "broadcast" else run.chain_reduce
     result = execute(network, data, pieces)
@@ -164,7 +165,8 @@ def test_in_network(collective, ways, n):
 @pytest.mark.parametrize(
     ("collective", "name", "rounds", "sent"),
     [
-        # The textbook table (Thakur, Rabenseifner, Gropp 2005): rounds, and bytes each rank sends, with L = log₂ n and B = 1.
+        # The textbook table (Thakur, Rabenseifner, Gropp 2005): rounds, and bytes each rank sends, with L =
+        # log₂ n and B = 1.
         ("all-reduce", "ring", lambda n, L: 2 * (n - 1), lambda n, L: 2 * (n - 1) / n),
         ("all-reduce", "recursive-doubling", lambda n, L: L, lambda n, L: L),
         ("all-reduce", "halving-doubling", lambda n, L: 2 * L, lambda n, L: 2 * (n - 1) / n),

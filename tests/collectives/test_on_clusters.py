@@ -40,8 +40,9 @@ def seconds(cluster, collective, ranks, size, algorithm="auto") -> float:
 
 
 def test_hierarchical_all_reduce_on_8_by_32():
-    # By hand, with large messages so that halving-doubling (fewest bytes, then fewest rounds) is the fastest on each tier:
-    # log₂ 8 rounds in and 3 out with 7/8·B each way; 2·log₂ 32 rounds across with 2·31/32 of B/8.
+    # By hand, with large messages so that halving-doubling (fewest bytes, then fewest rounds) is the fastest
+    # on each tier: log₂ 8 rounds in and 3 out with 7/8·B each way; 2·log₂ 32 rounds across with 2·31/32 of
+    # B/8.
     inside = 2 * (3 * 1e-6 + 7 / 8 * SIZE / 450e9)
     across = 10 * 5e-6 + 2 * 31 / 32 * (SIZE / 8) / 50e9
     assert seconds(PLAIN, "all-reduce", 256, SIZE, "hierarchical") == pytest.approx(inside + across, rel=1e-6)
@@ -105,7 +106,8 @@ def test_hierarchical_barrier():
 
 
 def test_a_hierarchical_all_reduce_adds_up():
-    # Carried out on real vectors, 4 ranks to a unit and 6 units: the result is the sum, and the bytes are those of the phases.
+    # Carried out on real vectors, 4 ranks to a unit and 6 units: the result is the sum, and the bytes are
+    # those of the phases.
     inner, outer, size = 4, 6, 96
     n = inner * outer
     data = [np.arange(size) * 100 + 7 * i for i in range(n)]
@@ -149,7 +151,8 @@ def test_flat_algorithms_pay_for_the_outermost_tier():
 
 
 def test_in_network_goes_through_the_switches_of_each_tier():
-    # Hops: one level of radix 8 over 8, two levels of radix 16 over 32; up and down. Streams: B in the node, B/8 on each NIC.
+    # Hops: one level of radix 8 over 8, two levels of radix 16 over 32; up and down. Streams: B in the node,
+    # B/8 on each NIC.
     found = phases(SWITCHED, "all-reduce", 256, SIZE, "in-network")
     assert [(each.tier_name, each.units, int(each.rounds)) for each in found] == [
         ("node", 8, 2),

@@ -14,8 +14,9 @@ EVERY = [
     for collective, each in ALGORITHMS.items()
     for name in each
 ]
-# Rounds that are fewer for a power of 2 than for the number below it; Bruck's bytes fall after a power of 2 (3/2·B at 8, 13/9·B at
-# 9). A switch copies a broadcast, so the mean that a rank sends, but not the time, falls with n.
+# Rounds that are fewer for a power of 2 than for the number below it; Bruck's bytes fall after a power of 2
+# (3/2·B at 8, 13/9·B at 9). A switch copies a broadcast, so the mean that a rank sends, but not the time,
+# falls with n.
 NOT_MONOTONE = {
     ("all-reduce", "recursive-doubling"),
     ("all-reduce", "halving-doubling"),
@@ -42,8 +43,9 @@ def test_one_rank_costs_nothing(collective, name):
     assert float(cost.time) == 0.0
 
 
-# E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn, "Collective communication: theory, practice, and experience", Concurrency
-# and Computation 19 (2007), table I: least latencies with one port, and least bytes through the busiest port.
+# E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn, "Collective communication: theory, practice, and
+# experience", Concurrency and Computation 19 (2007), table I: least latencies with one port, and least bytes
+# through the busiest port.
 LEAST_BYTES = {
     "all-reduce": lambda n: 2 * (n - 1) / n,
     "reduce": lambda n: 1.0,

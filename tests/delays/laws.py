@@ -1,7 +1,7 @@
 """Every family and every composed law under test: a name, how it is made, and its oracle in float64.
 
-Each property in this folder is tested over every entry; a new law is tested by being listed here. Times are of the size of real ones:
-tens of microseconds of jitter on hundreds.
+Each property in this folder is tested over every entry; a new law is tested by being listed here. Times are
+of the size of real ones: tens of microseconds of jitter on hundreds.
 """
 
 import functools
@@ -28,7 +28,6 @@ from mc.delays import (
     Shifted,
     Slowest,
     SlowestOf,
-    Sum,
     Weibull,
     add,
     shared_fate,
@@ -52,7 +51,8 @@ class Law:
 
 
 def _empirical_oracle(samples, tail_fraction: float = 0.1) -> Oracle:
-    # Hazen's positions interpolated linearly in log-odds on an even grid of them, and scipy's own fit of the tail.
+    # Hazen's positions interpolated linearly in log-odds on an even grid of them, and scipy's own fit of the
+    # tail.
     ordered = np.sort(samples)
     position = (np.arange(ordered.size) + 0.5) / ordered.size
     logit = np.log(position / (1 - position))
@@ -88,7 +88,8 @@ def _lognormal(median: float, sigma: float) -> Oracle:
 
 
 def _hypoexponential(fast: float, slow: float) -> Oracle:
-    # Sum of two exponentials of different means; log F by its own formula with expm1, which cancels only far below 10⁻⁷.
+    # Sum of two exponentials of different means; log F by its own formula with expm1, which cancels only far
+    # below 10⁻⁷.
     def log_survival(t):
         with np.errstate(divide="ignore"):
             return np.log((slow * np.exp(-t / slow) - fast * np.exp(-t / fast)) / (slow - fast))
@@ -103,7 +104,9 @@ def _hypoexponential(fast: float, slow: float) -> Oracle:
 FAMILIES: dict[str, Law] = {
     "constant": Law(lambda: Constant(3e-4), oracle.steps([3e-4], [1.0]), smooth=False),
     "exponential": Law(lambda: Exponential(2e-5), _exponential(2e-5)),
-    "shifted exponential": Law(lambda: Shifted(Exponential(2e-5), 1e-4), oracle.shifted(_exponential(2e-5), 1e-4)),
+    "shifted exponential": Law(
+        lambda: Shifted(Exponential(2e-5), 1e-4), oracle.shifted(_exponential(2e-5), 1e-4)
+    ),
     "lognormal, narrow": Law(lambda: Lognormal(1e-4, 0.02), _lognormal(1e-4, 0.02)),
     "lognormal": Law(lambda: Lognormal(1e-4, 0.5), _lognormal(1e-4, 0.5)),
     "lognormal, wide": Law(lambda: Lognormal(1e-5, 2.0), _lognormal(1e-5, 2.0), even=False),
@@ -112,7 +115,9 @@ FAMILIES: dict[str, Law] = {
     "gamma 15.9": Law(lambda: Gamma(15.9, 1e-5), from_scipy(stats.gamma(15.9, scale=1e-5))),
     "gamma 16": Law(lambda: Gamma(16.0, 1e-5), from_scipy(stats.gamma(16.0, scale=1e-5))),
     "gamma 10000": Law(lambda: Gamma(1e4, 1e-8), from_scipy(stats.gamma(1e4, scale=1e-8))),
-    "weibull, stretched": Law(lambda: Weibull(1e-5, 0.5), from_scipy(stats.weibull_min(0.5, scale=1e-5)), even=False),
+    "weibull, stretched": Law(
+        lambda: Weibull(1e-5, 0.5), from_scipy(stats.weibull_min(0.5, scale=1e-5)), even=False
+    ),
     "weibull": Law(lambda: Weibull(1e-4, 3.0), from_scipy(stats.weibull_min(3.0, scale=1e-4))),
     "pareto": Law(lambda: GeneralisedPareto(1e-5, 0.3), _pareto(1e-5, 0.3)),
     "pareto, no variance": Law(lambda: GeneralisedPareto(1e-5, 0.7), _pareto(1e-5, 0.7), even=False),
@@ -161,7 +166,10 @@ COMPOSED: dict[str, Law] = {
     "nested shared fate": Law(
         lambda: _fate(_fate(Lognormal(1e-4, 0.1), 4, 3, _NODE_STATES), 1, 5, _RACK_STATES),
         oracle.shared_fate(
-            oracle.shared_fate(_lognormal(1e-4, 0.1), 4, 3, *_NODE_STATES.values()), 1, 5, *_RACK_STATES.values()
+            oracle.shared_fate(_lognormal(1e-4, 0.1), 4, 3, *_NODE_STATES.values()),
+            1,
+            5,
+            *_RACK_STATES.values(),
         ),
     ),
     "different ranks": Law(
@@ -169,12 +177,16 @@ COMPOSED: dict[str, Law] = {
         oracle.slowest_of([_lognormal(m, s) for m, s in zip(_MEDIANS, _SIGMAS, strict=True)], [1.0] * 5),
     ),
     "classes of ranks": Law(
-        lambda: SlowestOf(Slowest(_batch(Lognormal, _MEDIANS, _SIGMAS), jnp.asarray(_COUNTS, jnp.result_type(float)))),
+        lambda: SlowestOf(
+            Slowest(_batch(Lognormal, _MEDIANS, _SIGMAS), jnp.asarray(_COUNTS, jnp.result_type(float)))
+        ),
         oracle.slowest_of([_lognormal(m, s) for m, s in zip(_MEDIANS, _SIGMAS, strict=True)], _COUNTS),
     ),
     "erlang": Law(lambda: add(Exponential(1e-5), Exponential(1e-5)), from_scipy(stats.gamma(2, scale=1e-5))),
     "hypoexponential": Law(lambda: add(Exponential(4e-5), Exponential(1e-5)), _hypoexponential(1e-5, 4e-5)),
-    "sum of gammas": Law(lambda: add(Gamma(399.0, 1e-6), Exponential(1e-6)), from_scipy(stats.gamma(400, scale=1e-6))),
+    "sum of gammas": Law(
+        lambda: add(Gamma(399.0, 1e-6), Exponential(1e-6)), from_scipy(stats.gamma(400, scale=1e-6))
+    ),
     "sum of three": Law(
         lambda: add(add(Exponential(1e-5), Exponential(1e-5)), Exponential(1e-5)),
         from_scipy(stats.gamma(3, scale=1e-5)),

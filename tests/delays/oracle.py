@@ -1,8 +1,9 @@
 """Delays once more, in float64 NumPy and scipy: what the laws of `mc.delays` are held against.
 
-An oracle is a pair of functions, log S(t) and log F(t), each precise where it is the smaller probability; scipy has them for the families, and
-the closed formulas for maxima, mixtures, shifts and factors act on the pair. A quantile is found by bisection in float64, an inverse that
-shares no code with the library's. `log_odds` uses whichever of the two is precise.
+An oracle is a pair of functions, log S(t) and log F(t), each precise where it is the smaller probability;
+scipy has them for the families, and the closed formulas for maxima, mixtures, shifts and factors act on the
+pair. A quantile is found by bisection in float64, an inverse that shares no code with the library's.
+`log_odds` uses whichever of the two is precise.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,8 +46,12 @@ class Oracle:
     def assert_quantiles(self, times: ArrayLike, odds: Times, tolerance: float) -> None:
         """`times` are the quantiles at `odds` to a relative error of `tolerance`: the law passes there in between."""
         times = np.asarray(times, np.float64)
-        inside = (self.log_odds(times * (1 - tolerance)) <= odds) & (self.log_odds(times * (1 + tolerance)) >= odds)
-        assert inside.all(), f"at log-odds {odds[~inside]}: {times[~inside]} against {self.quantile(odds[~inside])}"
+        inside = (self.log_odds(times * (1 - tolerance)) <= odds) & (
+            self.log_odds(times * (1 + tolerance)) >= odds
+        )
+        assert inside.all(), (
+            f"at log-odds {odds[~inside]}: {times[~inside]} against {self.quantile(odds[~inside])}"
+        )
 
     def log_density(self, t: ArrayLike) -> Times:
         """In closed form, or from the slope of the log-odds, f = S·F·dy/dt, by a central difference."""

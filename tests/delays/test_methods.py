@@ -1,7 +1,8 @@
 """Three ways to the same distribution: `exact`, `direct` and `grid` against the oracle and against each other.
 
-With 20,000 draws each, a one-sample test rejects at a distance of 0.023 and a two-sample test at 0.033. The negative controls are 0.06 and
-more away from the truth, where a distance has a standard deviation of 0.004: they are rejected with near certainty.
+With 20,000 draws each, a one-sample test rejects at a distance of 0.023 and a two-sample test at 0.033. The
+negative controls are 0.06 and more away from the truth, where a distance has a standard deviation of 0.004:
+they are rejected with near certainty.
 """
 
 import functools

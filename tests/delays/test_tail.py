@@ -59,7 +59,9 @@ def test_log_survival_and_density(name):
     """
     law = LAWS[name].oracle
     t = law.quantile(np.linspace(-16, 27, 150)).astype(np.float32)
-    log_s, log_f = (np.asarray(x, np.float64) for x in _log_survival_and_density(LAWS[name].make(), jnp.asarray(t)))
+    log_s, log_f = (
+        np.asarray(x, np.float64) for x in _log_survival_and_density(LAWS[name].make(), jnp.asarray(t))
+    )
     t = t.astype(np.float64)
 
     def assert_close(found, function, tolerance):
@@ -93,7 +95,9 @@ def test_the_atoms_of_a_mixture_of_constants():
     """Between the atoms S is flat, and exact."""
     law = LAWS["link states"].make()
     found = law.log_survival(jnp.array([0.99e-5, 1.01e-5, 2.99e-5, 3.01e-5]))
-    np.testing.assert_allclose(found, np.log([1.0, 0.1, 0.1, 0.0], where=[1, 1, 1, 0], out=np.full(4, -np.inf)), rtol=1e-6)
+    np.testing.assert_allclose(
+        found, np.log([1.0, 0.1, 0.1, 0.0], where=[1, 1, 1, 0], out=np.full(4, -np.inf)), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("shape", [0.05, 0.4, 1.0, 2.5, 15.99, 16.01, 100.0, 1e6])
@@ -105,8 +109,8 @@ def test_gamma_over_all_shapes(shape):
         in_odds = np.abs(law.log_odds(times) - ODDS)
         expected = law.quantile(ODDS)
         in_time = np.abs(times / expected - 1)
-        # A small shape has a steep quantile function near 0, t ~ F^{1/a}: there the level's own rounding shows,
-        # and soon the range of 32-bit numbers ends.
+        # A small shape has a steep quantile function near 0, t ~ F^{1/a}: there the level's own rounding
+        # shows, and soon the range of 32-bit numbers ends.
         assert np.where(expected > 1e-30, np.minimum(in_odds, in_time), 0.0).max() < TOLERANCE
         assert np.all(times[expected < 1e-36] < 1e-35)
 
