@@ -31,8 +31,9 @@ def scalar(
     relation = ">" if open_minimum else ">="
 
     def convert(value: Any) -> Any:
-        if isinstance(value, (list, tuple)) and value:
-            value = jnp.stack([jnp.asarray(part, jnp.result_type(float)) for part in value])
+        if isinstance(value, (list, tuple)):
+            parts = [jnp.asarray(part, jnp.result_type(float)) for part in value]
+            value = jnp.stack(parts) if parts else jnp.zeros(0)
         if not is_known(value):
             return value
         real = jnp.result_type(float)

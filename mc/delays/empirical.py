@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from mc.delays.base import AbstractDelay
 from mc.delays.checks import ParameterError, scalar
@@ -63,6 +62,9 @@ class Empirical(AbstractDelay):
                 f"samples: expected {_FEWEST_EXCESSES} times above the {1 - tail_fraction:.0%} quantile; "
                 f"got {excess.size} above {threshold:g} s: too many are equal, choose another tail_fraction"
             )
+        # Imported here because it takes a second, and only measured times need it.
+        from scipy import stats
+
         shape, _, scale = stats.genpareto.fit(excess, floc=0)
 
         # Hazen's plotting positions, thinned evenly in log-odds; the body ends at the threshold.

@@ -8,7 +8,6 @@ drowns in the rounding of the FFT, which the `exact` method does not have.
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.signal import fftconvolve
 from jaxtyping import Array, Float
 
 from mc.delays.affine import Scaled, Shifted
@@ -118,7 +117,8 @@ def _convolve(
         # Mass of the cell around each lattice point; what lies before the first counts there.
         survival = jnp.exp(_evaluate(term, origin + 0.5 * step, step, cells))
         masses.append(-jnp.diff(survival, prepend=1.0))
-    mass = jnp.maximum(fftconvolve(*masses), 0.0)
+    first, second = (jnp.fft.rfft(mass, 2 * cells) for mass in masses)
+    mass = jnp.maximum(jnp.fft.irfft(first * second, 2 * cells), 0.0)
     # S half a step behind each lattice point of the sum, summed from the far end to keep the tail.
     beyond = jnp.flip(jnp.cumsum(jnp.flip(mass))) - mass
     offset = (start - (origins[0] + origins[1]) - 0.5 * step) / step

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 from mc.delays.base import AbstractDelay
 from mc.delays.checks import scalar
 
+_EARLIEST = 1e-30  # seconds: nothing is faster, and the slope of the logarithm still fits into 32 bits
 _MOST_LOG_HAZARD = 80.0  # log S = −5·10³⁴: finite, and so are its gradients
 
 
@@ -18,7 +19,7 @@ class Weibull(AbstractDelay):
 
     def log_survival(self, t):
         """−(t/scale)^shape."""
-        positive = t > 0
+        positive = t > _EARLIEST
         log_hazard = self.shape * jnp.log(jnp.where(positive, t, self.scale) / self.scale)
         return jnp.where(positive, -jnp.exp(jnp.minimum(log_hazard, _MOST_LOG_HAZARD)), 0.0)
 

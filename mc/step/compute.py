@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from mc.delays import AbstractDelay, Scaled, Slowest, SlowestOf
 from mc.delays.checks import scalar
@@ -59,5 +59,8 @@ def slow_chip_counts(levels: ArrayLike, ranks: int, slow_fraction: float) -> NDA
     By inverse transform, so that under one seed more ranks never mean fewer slow ones, nor fewer healthy
     ones.
     """
-    survival = np.exp(np.asarray(levels, np.float64))
-    return np.asarray(stats.binom.isf(survival, ranks, slow_fraction), np.float64)
+    # The smallest count whose distribution function reaches the level; `scipy.stats` has it, but takes a second to import.
+    reach = -np.expm1(np.asarray(levels, np.float64))
+    count = np.ceil(special.bdtrik(reach, ranks, slow_fraction))
+    below = np.maximum(count - 1, 0)
+    return np.where(special.bdtr(below, ranks, slow_fraction) >= reach, below, count)

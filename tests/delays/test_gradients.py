@@ -30,51 +30,44 @@ from tests.stats import assert_mean
 
 # Compile time is most of this file, and unoptimised code computes the same.
 _QUICK = {"xla_backend_optimization_level": 0}
-# The empirical body has thousands of parameters; sums of more than two are quadratures within quadratures.
-COMPARED = [name for name in LAWS if name not in ("sum of three", "sum of gammas")]
+# Left out: quadratures within quadratures, and the shape at which gamma changes its formula, where a difference is none.
+COMPARED = [name for name in LAWS if name not in ("sum of three", "sum of gammas", "nested shared fate", "gamma 16")]
 
 
-def _parameters(law):
-    """The small leaves (parameters, not tables of knots) as one vector, and the way back."""
-    small = jax.tree.map(lambda leaf: leaf.size <= 8, law)
-    theta, rest = eqx.partition(law, small)
-    vector, unravel = ravel_pytree(theta)
-    return vector, lambda v: eqx.combine(unravel(v), rest)
+@functools.partial(jax.jit, compiler_options=_QUICK)
+def _both_ways(law, levels, times):
+    """Quantiles at `levels` and log S at `times`: values, and changes by the derivative and by central differences."""
+    # Parameters are the small leaves; the knots of an empirical law are not compared one by one.
+    chosen, rest = eqx.partition(law, jax.tree.map(lambda leaf: leaf.size <= 8, law))
+    theta, unravel = ravel_pytree(chosen)
+    steps = jnp.where(theta == 0, 1e-9, 1e-6 * jnp.abs(theta))
+
+    def values(theta):
+        law = eqx.combine(unravel(theta), rest)
+        return jnp.concatenate([law.quantile(levels), law.log_survival(times)])
+
+    def difference(step):
+        return (values(theta + step) - values(theta - step)) / 2
+
+    jacobian = jax.jacfwd(values)(theta)
+    return values(theta), jacobian.T * steps[:, None], jax.lax.map(difference, jnp.diag(steps))
 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_equal_to_finite_differences(name):
-    """Quantiles at levels in both tails and log S at the same times, against central differences in float64."""
-    odds = np.array([-14.0, -3.0, 0.1, 4.0, 20.0])
+    """At levels in both tails and at the same times, against central differences in float64."""
+    odds = np.array([-10.0, -3.0, 0.1, 4.0, 20.0])
     times = LAWS[name].oracle.quantile(odds) if LAWS[name].smooth else np.array([2.9e-4])
-    levels = -np.logaddexp(odds, 0.0)
     with jax.enable_x64(True):
-        theta, law_of = _parameters(LAWS[name].make())
-        steps = jnp.where(theta == 0, 1e-9, 1e-5 * jnp.abs(theta))
-
-        def values(theta):
-            law = law_of(theta)
-            return jnp.concatenate([law.quantile(jnp.asarray(levels)), law.log_survival(jnp.asarray(times))])
-
-        def by_difference(theta):
-            return (
-                jax.lax.map(lambda step: values(theta + step) - values(theta - step), jnp.diag(steps)).T / 2
-            )
-
-        both = jax.jit(
-            lambda v: (values(v), jax.jacfwd(values)(v), by_difference(v)), compiler_options=_QUICK
-        )
-        value, jacobian, expected = (np.asarray(x) for x in both(theta))
-    found = jacobian * np.asarray(steps)
+        levels = jnp.asarray(-np.logaddexp(odds, 0.0))
+        value, found, expected = map(np.asarray, _both_ways(LAWS[name].make(), levels, jnp.asarray(times)))
     assert np.isfinite(found).all()
-    finite = np.isfinite(value)
-    error = np.abs(found - expected)[finite]
-    allowed = 1e-4 * np.abs(expected[finite]) + 1e-11 * np.abs(value[finite])[:, None]
-    assert np.all(error <= allowed), f"{found[finite]} against {expected[finite]}"
-    # Everything matters somewhere, but for the ends of a law without slope.
-    if LAWS[name].smooth:
-        assert np.all(np.abs(expected).max(axis=0) > 0)
-        assert np.all(np.abs(found).max(axis=0) > 0)
+    finite = np.isfinite(value)  # log S is −∞ behind a last atom
+    error, size = np.abs(found - expected)[:, finite], np.abs(expected)[:, finite]
+    assert np.all(error <= 1e-4 * size + 1e-11 * np.abs(value[finite])), f"{found} against {expected}"
+    # Every parameter matters somewhere, but for the ends of a law without slope and for classes that are never last.
+    if LAWS[name].smooth and name != "classes of ranks":
+        assert np.all(np.abs(found).max(axis=1) > 0)
 
 
 # Levels down to what 64 bits can draw, and times before, at, in and far beyond the support.
@@ -136,7 +129,8 @@ def test_a_table_has_the_derivative_of_its_law(name):
     levels = np.log(np.array([0.999, 0.5, 0.1, 1e-3, 1e-9], np.float32))
     law = prepared(name)
     assert any(isinstance(part, Tabulated) for part in jax.tree.leaves(law, is_leaf=_is_table))
-    times, slope = jax.jvp(lambda level: law.quantile(level), (jnp.asarray(levels),), (jnp.ones(5),))
+    slopes = jax.jit(lambda law, at: jax.jvp(law.quantile, (at,), (jnp.ones(5),)), compiler_options=_QUICK)
+    times, slope = slopes(law, jnp.asarray(levels))
     t = np.asarray(times, np.float64)
     expected = np.exp(levels - LAWS[name].oracle.log_density(t))  # dt/d log S = −S/f
     np.testing.assert_allclose(slope, -expected, rtol=1e-3)
