@@ -19,7 +19,9 @@ def _states(mean, ranks, probability):
 
 LAWS = {
     "slowest": lambda mean, ranks, probability: Slowest(Exponential(mean), ranks),
-    "pauses": lambda mean, ranks, probability: Slowest(with_pauses(Exponential(mean), probability, Exponential(1e-3)), ranks),
+    "pauses": lambda mean, ranks, probability: Slowest(
+        with_pauses(Exponential(mean), probability, Exponential(1e-3)), ranks
+    ),
     "shared fate": _states,
     "classes": lambda mean, ranks, probability: SlowestOf(
         jax.vmap(lambda median, count: Slowest(Lognormal(median, probability), count))(

@@ -10,12 +10,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mc.delays import Constant, Exponential, Lognormal, Mixture, Scaled, Shifted, Slowest, SlowestOf, draw, with_pauses
+from mc.delays import (
+    Constant,
+    Exponential,
+    Lognormal,
+    Mixture,
+    Scaled,
+    Shifted,
+    Slowest,
+    SlowestOf,
+    draw,
+    with_pauses,
+)
 from mc.random import levels_from_words, stream, threefry2x32
 from tests.delays import oracle
 from tests.delays.laws import LAWS
 from tests.stats import assert_fraction, assert_law, assert_same_law
-
 
 _DRAW = eqx.filter_jit(draw)
 
@@ -26,7 +36,9 @@ def test_a_draw_depends_on_key_and_index_alone(name, method, key):
     """The first 100 of 1,500, across two blocks."""
     law = LAWS[name].make()
     few, many = _DRAW(law, key, 100, method), _DRAW(law, key, 1500, method)
-    np.testing.assert_allclose(few, many[:100], rtol=1e-6)  # compiled for another length, the last bit may differ
+    np.testing.assert_allclose(
+        few, many[:100], rtol=1e-6
+    )  # compiled for another length, the last bit may differ
     assert len(np.unique(np.asarray(_DRAW(LAWS["exponential"].make(), key, 1500, method)))) > 1490
 
 
@@ -42,8 +54,12 @@ def test_brute_force_over_the_same_words(key):
     law = Lognormal(1e-4, 0.3)
     found = draw(Slowest(law, ranks), key, steps, "direct")
     high, low = (jax.random.key_data(key)[i] for i in range(2))
-    step, pair = np.meshgrid(np.arange(steps, dtype=np.uint32), np.arange((ranks + 1) // 2, dtype=np.uint32), indexing="ij")
-    words = np.stack(threefry2x32((high, low), jnp.asarray(step), jnp.asarray(pair)), axis=-1).reshape(steps, -1)[:, :ranks]
+    step, pair = np.meshgrid(
+        np.arange(steps, dtype=np.uint32), np.arange((ranks + 1) // 2, dtype=np.uint32), indexing="ij"
+    )
+    words = np.stack(threefry2x32((high, low), jnp.asarray(step), jnp.asarray(pair)), axis=-1).reshape(
+        steps, -1
+    )[:, :ranks]
     every = law.quantile(levels_from_words(jnp.asarray(words), jnp.zeros_like(words)))
     np.testing.assert_allclose(found, np.max(every, axis=1), rtol=1e-5)
 
@@ -60,7 +76,9 @@ def test_every_different_rank_is_there_once(size, key):
     """Ranks that are fixed but for one: the slowest is the largest of them, wherever it stands."""
     for slow in {0, size // 2, size - 1}:
         values = jnp.full(size, 1e-5).at[slow].set(3e-5)
-        np.testing.assert_array_equal(draw(SlowestOf(jax.vmap(Constant)(values)), key, 5, "direct"), np.float32(3e-5))
+        np.testing.assert_array_equal(
+            draw(SlowestOf(jax.vmap(Constant)(values)), key, 5, "direct"), np.float32(3e-5)
+        )
 
 
 def test_identical_ranks_written_as_different_ones(key):
@@ -76,7 +94,8 @@ def test_composed_ranks_are_independent(key):
     law = oracle.mixture([0.98, 0.02], [oracle.from_scipy(stats.expon(scale=s)) for s in (1e-5, 1e-4)])
     assert_law(draw(Slowest(states, 70), key, 20_000, "direct"), oracle.slowest(law, 70).cdf)
     group = Mixture(
-        jnp.array([0.7, 0.3]), (Slowest(Exponential(1e-5), 5), Shifted(Scaled(Slowest(Exponential(1e-5), 5), 2.0), 1e-5))
+        jnp.array([0.7, 0.3]),
+        (Slowest(Exponential(1e-5), 5), Shifted(Scaled(Slowest(Exponential(1e-5), 5), 2.0), 1e-5)),
     )
     rank = oracle.from_scipy(stats.expon(scale=1e-5))
     shared = oracle.shared_fate(rank, 5, 4, [0.7, 0.3], [1.0, 2.0], [0.0, 1e-5])

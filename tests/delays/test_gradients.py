@@ -31,7 +31,9 @@ from tests.stats import assert_mean
 # Compile time is most of this file, and unoptimised code computes the same.
 _QUICK = {"xla_backend_optimization_level": 0}
 # Left out: quadratures within quadratures, and the shape at which gamma changes its formula, where a difference is none.
-COMPARED = [name for name in LAWS if name not in ("sum of three", "sum of gammas", "nested shared fate", "gamma 16")]
+COMPARED = [
+    name for name in LAWS if name not in ("sum of three", "sum of gammas", "nested shared fate", "gamma 16")
+]
 
 
 @functools.partial(jax.jit, compiler_options=_QUICK)

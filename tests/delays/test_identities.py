@@ -36,7 +36,9 @@ def test_gumbel_limit(key):
     assert_law((np.asarray(sample, np.float64) - theta * np.log(ranks)) / theta, stats.gumbel_r.cdf)
 
 
-@pytest.mark.parametrize("name", [name for name in FAMILIES if not name.startswith(("gamma", "discrete", "constant"))])
+@pytest.mark.parametrize(
+    "name", [name for name in FAMILIES if not name.startswith(("gamma", "discrete", "constant"))]
+)
 def test_slowest_of_slowest(name):
     law = FAMILIES[name].make()
     nested, flat = Slowest(Slowest(law, 40.0), 25.0), Slowest(law, 1000.0)
@@ -48,7 +50,9 @@ def test_slowest_of_slowest(name):
 @functools.partial(jax.jit, static_argnames="method")
 def _slowest(ranks, method):
     key = jax.random.key(20261202)
-    return jnp.stack([draw(Slowest(law, ranks), key, 64, method) for law in (Exponential(1e-5), Lognormal(1e-4, 0.4))])
+    return jnp.stack(
+        [draw(Slowest(law, ranks), key, 64, method) for law in (Exponential(1e-5), Lognormal(1e-4, 0.4))]
+    )
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -112,7 +116,9 @@ def test_nobody_to_wait_for(method, key):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_one_rank_waits_for_itself(name):
     law = FAMILIES[name].make()
-    levels = LEVELS[:2] if name == "discrete" else LEVELS  # a level within a bit of a jump may fall on either side
+    levels = (
+        LEVELS[:2] if name == "discrete" else LEVELS
+    )  # a level within a bit of a jump may fall on either side
     np.testing.assert_allclose(_QUANTILE(Slowest(law, 1), levels), _QUANTILE(law, levels), rtol=1e-5)
 
 
@@ -120,7 +126,9 @@ def test_a_sum_does_not_depend_on_the_order():
     """`add` integrates over the narrower term whichever way they are given."""
     slow, fast = Lognormal(1e-4, 0.3), Exponential(1e-6)
     times = jnp.linspace(5e-5, 5e-4, 20)
-    np.testing.assert_array_equal(_LOG_SURVIVAL(add(slow, fast), times), _LOG_SURVIVAL(add(fast, slow), times))
+    np.testing.assert_array_equal(
+        _LOG_SURVIVAL(add(slow, fast), times), _LOG_SURVIVAL(add(fast, slow), times)
+    )
 
 
 def test_gamma_and_lognormal_from_mean_and_variation():

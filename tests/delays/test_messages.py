@@ -50,7 +50,10 @@ REFUSED = [
     (lambda: Scaled(_ONE, 0), "factor: expected a number > 0; got 0"),
     (lambda: Slowest(_ONE, -1), "ranks: expected a number >= 0; got -1"),
     (lambda: SlowestOf(_ONE), "expected a batch of delays with one common leading axis"),
-    (lambda: SlowestOf(Lognormal(jnp.ones(3), jnp.ones(4))), r"expected a batch of delays .* got leading axes \[\(3,\), \(4,\)\]"),
+    (
+        lambda: SlowestOf(Lognormal(jnp.ones(3), jnp.ones(4))),
+        r"expected a batch of delays .* got leading axes \[\(3,\), \(4,\)\]",
+    ),
     (lambda: Mixture([], ()), "expected one probability per component"),
     (lambda: Mixture([1.0], ()), r"expected one probability per component; got \(1,\) for 0"),
     (lambda: Mixture([0.5, 0.5], (_ONE,)), r"expected one probability per component; got \(2,\) for 1"),
@@ -60,12 +63,21 @@ REFUSED = [
     (lambda: Discrete([1.0, 2.0], [1.0]), "expected one probability per value"),
     (lambda: Discrete(1.0, 1.0), "expected one probability per value"),
     (lambda: Discrete([1.0, 2.0], [0.5, 0.4]), "expected probabilities that add up to 1; got 0.9"),
-    (lambda: Empirical.fit(np.ones(199) + np.arange(199)), "expected at least 200 to fit a tail to 10% of them; got 199"),
+    (
+        lambda: Empirical.fit(np.ones(199) + np.arange(199)),
+        "expected at least 200 to fit a tail to 10% of them; got 199",
+    ),
     (lambda: Empirical.fit(np.arange(1000.0)), "samples: expected positive finite times; got 0.0 to 999.0"),
     (lambda: Empirical.fit([*np.arange(1.0, 1000.0), np.nan]), "samples: expected positive finite times"),
     (lambda: Empirical.fit(np.ones(1000)), "samples: expected 20 times above the 90% quantile; got 0"),
-    (lambda: Empirical.fit(np.arange(1.0, 1000.0), 1.5), "tail_fraction: expected a share between 0 and 1; got 1.5"),
-    (lambda: _fate([0.5, 0.5], [1.0, 2.0, 3.0]), "expected as many probabilities, slowdowns and delays as there are states"),
+    (
+        lambda: Empirical.fit(np.arange(1.0, 1000.0), 1.5),
+        "tail_fraction: expected a share between 0 and 1; got 1.5",
+    ),
+    (
+        lambda: _fate([0.5, 0.5], [1.0, 2.0, 3.0]),
+        "expected as many probabilities, slowdowns and delays as there are states",
+    ),
     (lambda: _fate([0.5, 0.5], [1.0, 2.0], [0.0]), "expected as many probabilities, slowdowns and delays"),
     (lambda: _fate([0.5, 0.4], [1.0, 2.0]), "expected probabilities that add up to 1; got 0.9"),
     (lambda: _fate([0.5, 0.5], [1.0, 0.0]), "slowdown: expected a number > 0"),
@@ -76,7 +88,12 @@ REFUSED = [
 def _fate(probabilities, slowdowns, delays=None):
     delays = None if delays is None else jnp.array(delays)
     return shared_fate(
-        _ONE, group=2, groups=3, probabilities=jnp.array(probabilities), slowdowns=jnp.array(slowdowns), delays=delays
+        _ONE,
+        group=2,
+        groups=3,
+        probabilities=jnp.array(probabilities),
+        slowdowns=jnp.array(slowdowns),
+        delays=delays,
     )
 
 
@@ -87,7 +104,13 @@ def test_refused(make, message):
 
 
 def test_what_is_at_the_edge_is_accepted():
-    for law in (Constant(0), Slowest(_ONE, 0), Shifted(_ONE, 0), Mixture([1, 0], (_ONE, _ONE)), GeneralisedPareto(1, -2)):
+    for law in (
+        Constant(0),
+        Slowest(_ONE, 0),
+        Shifted(_ONE, 0),
+        Mixture([1, 0], (_ONE, _ONE)),
+        GeneralisedPareto(1, -2),
+    ):
         assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(law))
 
 
@@ -100,9 +123,11 @@ def test_unknown_method(key):
 
 
 @pytest.mark.parametrize("method", ["exact", "direct", "grid"])
-@pytest.mark.parametrize("wrong", [jax.random.key(0, impl="rbg"), jax.random.split(jax.random.key(0), 3)], ids=["rbg", "three"])
+@pytest.mark.parametrize(
+    "wrong", [jax.random.key(0, impl="rbg"), jax.random.split(jax.random.key(0), 3)], ids=["rbg", "three"]
+)
 def test_a_key_of_another_kind(method, wrong):
-    with pytest.raises(ValueError, match="expected one threefry2x32 key, as jax.random.key"):
+    with pytest.raises(ValueError, match=r"expected one threefry2x32 key, as jax\.random\.key"):
         draw(_ONE, wrong, 3, method)
 
 
