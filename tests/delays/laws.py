@@ -184,9 +184,6 @@ COMPOSED: dict[str, Law] = {
     ),
     "erlang": Law(lambda: add(Exponential(1e-5), Exponential(1e-5)), from_scipy(stats.gamma(2, scale=1e-5))),
     "hypoexponential": Law(lambda: add(Exponential(4e-5), Exponential(1e-5)), _hypoexponential(1e-5, 4e-5)),
-    "sum of gammas": Law(
-        lambda: add(Gamma(399.0, 1e-6), Exponential(1e-6)), from_scipy(stats.gamma(400, scale=1e-6))
-    ),
     "sum of three": Law(
         lambda: add(add(Exponential(1e-5), Exponential(1e-5)), Exponential(1e-5)),
         from_scipy(stats.gamma(3, scale=1e-5)),

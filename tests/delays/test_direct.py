@@ -31,7 +31,7 @@ _DRAW = eqx.filter_jit(draw)
 
 
 @pytest.mark.parametrize("method", ["exact", "direct", "grid"])
-@pytest.mark.parametrize("name", ["exponential", "different ranks", "link states"])
+@pytest.mark.parametrize("name", ["exponential", "different ranks"])
 def test_a_draw_depends_on_key_and_index_alone(name, method, key):
     """The first 100 of 1,500, across two blocks."""
     law = LAWS[name].make()
@@ -139,17 +139,19 @@ def test_the_tail_beyond_a_32_bit_uniform(key):
 
 
 _BIG = """
-import resource
 import jax
 from mc.delays import Exponential, Slowest, draw
 draws = draw(Slowest(Exponential(1.0), 1e6), jax.random.key(0), 1000, "direct")
 assert 12 < float(draws.mean()) < 17, draws.mean()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="the high-water mark is read from /proc")
 def test_memory_is_bounded():
-    """10⁶ ranks × 10³ steps would be 4 GB as float32."""
+    """10⁶ ranks × 10³ steps would be 4 GB as float32.
+
+    getrusage would count the test process too, which the child was for a moment before it became one of its own.
+    """
     run = subprocess.run([sys.executable, "-c", _BIG], capture_output=True, text=True, check=True)
-    assert int(run.stdout) < 500_000
+    assert int(run.stdout) < 500_000  # kB

@@ -27,8 +27,6 @@ CLOSED_FORMS = {
     "scaled": 1.7e-4 * math.exp(0.5**2 / 2),
     "rare pauses": 0.999 * 1e-4 * math.exp(0.02**2 / 2) + 1e-3 * 1.1e-3,
     "erlang": 2e-5,
-    "sum of gammas": 4e-4,
-    "sum of three": 3e-5,
 }
 
 _MEAN = eqx.filter_jit(lambda law: law.mean())

@@ -27,7 +27,7 @@ def _quantiles(law, ranks, levels):
     return jax.vmap(lambda n: Slowest(law, n).quantile(levels))(ranks)
 
 
-@pytest.mark.parametrize("name", [name for name in LAWS if name != "different ranks"])
+@pytest.mark.parametrize("name", [name for name in LAWS if name not in ("different ranks", "sum of three")])
 def test_quantiles_of_the_slowest(name):
     found = _quantiles(prepared(name), jnp.asarray(RANKS), jnp.asarray(LEVELS))
     for ranks, times in zip(RANKS, found, strict=True):
@@ -51,7 +51,7 @@ def _log_survival_and_density(law, t):
     return law.log_survival(t), law.log_density(t)
 
 
-@pytest.mark.parametrize("name", [name for name in SMOOTH if name not in ("sum of three", "sum of gammas")])
+@pytest.mark.parametrize("name", [name for name in SMOOTH if name != "sum of three"])
 def test_log_survival_and_density(name):
     """log S to 10⁻⁵ in log-odds, relative where they are large, or exact at a time within 10⁻⁶ of t; log f likewise.
 
