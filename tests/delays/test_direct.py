@@ -19,6 +19,7 @@ from mc.delays import (
     Shifted,
     Slowest,
     SlowestOf,
+    direct,
     draw,
     with_pauses,
 )
@@ -115,14 +116,19 @@ def test_classes_of_composed_ranks(key):
     assert_law(draw(law, key, 20_000, "direct"), expected.cdf)
 
 
-@pytest.mark.parametrize("probability", [1e-5, 1e-9])
-def test_rare_states_are_drawn_as_rarely_as_they_are(probability, key):
-    """Below 2⁻²⁴ a 32-bit uniform never reaches the last state; here 2,000 ranks × 10⁴ steps see it as often as due."""
-    pause = with_pauses(Constant(1.0), probability, Constant(2.0))
+def test_rare_states_are_drawn_as_rarely_as_they_are(key):
+    pause = with_pauses(Constant(1.0), 1e-5, Constant(2.0))
     steps, ranks = 10_000, 2_000
     seen = int(np.sum(np.asarray(draw(Slowest(pause, ranks), key, steps, "direct")) > 1.5))
-    assert_fraction(seen, steps, -np.expm1(ranks * np.log1p(-probability)))
-    assert probability < 1e-6 or seen > 0
+    assert_fraction(seen, steps, -np.expm1(ranks * np.log1p(-1e-5)))
+
+
+def test_states_rarer_than_a_32_bit_uniform_resolves(key, monkeypatch):
+    """A last state of probability 10⁻⁸ is the one drawn at the levels above log(1 − 10⁻⁸), which rounds to 0 in 32 bits."""
+    levels = jnp.array([-1e-12, -0.9e-8, -1.1e-8, -1e-4, -30.0])
+    monkeypatch.setattr(direct, "_levels", lambda key, steps, copy: levels)
+    pause = with_pauses(Constant(1.0), 1e-8, Constant(2.0))
+    np.testing.assert_array_equal(draw(pause, key, 5, "direct"), [2.0, 2.0, 1.0, 1.0, 1.0])
 
 
 def test_the_tail_beyond_a_32_bit_uniform(key):
