@@ -1,9 +1,13 @@
 """The `grid` method: the distribution itself on a grid of times, with no sampling error at all.
 
-Survival functions live on evenly spaced times. Maxima, mixtures, factors and shifts act point by point; a sum
-is a convolution by FFT. That is a second, independent route to every composed law, and the cheapest one to a
-quantile of a deep reduction tree; its resolution is the grid's step, and below survival 10⁻⁶ a sum's tail
-drowns in the rounding of the FFT, which the `exact` method does not have.
+Survival functions live on a fixed set of times, spaced evenly and, from the start of the law on, geometrically as
+well: a heavy tail reaches so far that even spacing alone would leave out the body. Maxima, mixtures, factors and
+shifts act point by point; a sum is a convolution by FFT, for which its terms are put on even times. That is a second,
+independent route to every composed law, and the cheapest one to a quantile of a deep reduction tree.
+
+Its resolution is the spacing. What is narrow and far from the start of the law, seen from its end, is blurred; so is
+the body of a sum with a heavy tail; and below survival 10⁻⁶ a sum's tail drowns in the rounding of the FFT. The
+`exact` method has none of these limits.
 """
 
 import jax
@@ -22,33 +26,33 @@ _CELLS = 1 << 14
 _TAIL_LEVEL = -16.0  # the grid ends where log S = −16: about 10⁻⁷
 _DEEPEST = -1e30  # log F of the impossible, finite so that no count times it is undefined
 _LEAST_STEP = 1e-18
+_FINEST = 1e-10  # first geometric step, as a part of the whole span
 
 
 class Gridded(AbstractDelay):
-    """A law given by log S at evenly spaced times from `start` on, interpolated between them."""
+    """A law given by log S at ascending times, interpolated between them."""
 
-    start: Float[Array, ""]
-    step: Float[Array, ""]
-    log_survivals: Float[Array, " cells"]
+    times: Float[Array, " points"]
+    log_survivals: Float[Array, " points"]
 
     def log_survival(self, t):
         """Interpolated in log S."""
-        index = jnp.arange(self.log_survivals.size, dtype=jnp.result_type(float))
-        return jnp.interp((t - self.start) / self.step, index, self.log_survivals, left=0.0)
+        return jnp.interp(t, self.times, self.log_survivals, left=0.0)
 
     def quantile(self, log_survival):
         """Interpolated in log-odds; levels beyond the grid are clipped to its ends."""
         # Finite, so that a cell with an end outside the support can be interpolated.
         odds = jnp.clip(log_odds(self.log_survivals), -LOG_ODDS_SPAN, LOG_ODDS_SPAN)
-        index = jnp.arange(odds.size, dtype=jnp.result_type(float))
-        return self.start + self.step * jnp.interp(log_odds(log_survival), odds, index)
+        return jnp.interp(log_odds(log_survival), odds, self.times)
 
 
 def on_grid(delay: AbstractDelay, *, cells: int = _CELLS) -> Gridded:
-    """The law of `delay` on `cells` evenly spaced times between its ends (survival 1 − 10⁻⁷ and 10⁻⁷)."""
+    """The law of `delay` on twice `cells` times between its ends (survival 1 − 10⁻⁷ and 10⁻⁷)."""
     start, stop = _ends(delay, jnp.array([-1e-7, _TAIL_LEVEL]))
-    step = jnp.maximum((stop - start) / (cells - 1), _LEAST_STEP)
-    return Gridded(start, step, _evaluate(delay, start, step, cells))
+    even = jnp.linspace(0.0, 1.0, cells)
+    geometric = jnp.geomspace(_FINEST, 1.0, cells)
+    times = start + (stop - start) * jnp.sort(jnp.concatenate([even, geometric]))
+    return Gridded(times, _evaluate(delay, times, cells))
 
 
 def _ends(delay: AbstractDelay, levels: Float[Array, "2"]) -> Float[Array, "2"]:
@@ -77,51 +81,46 @@ def _ends(delay: AbstractDelay, levels: Float[Array, "2"]) -> Float[Array, "2"]:
             return delay.quantile(levels)
 
 
-def _evaluate(
-    delay: AbstractDelay, start: Float[Array, ""], step: Float[Array, ""], cells: int
-) -> Float[Array, " cells"]:
-    """Log S at start, start + step, ….
-
-    Factors and shifts change the grid of what they wrap instead of resampling it.
-    """
+def _evaluate(delay: AbstractDelay, times: Float[Array, " points"], cells: int) -> Float[Array, " points"]:
+    """Log S at ascending `times`. Factors and shifts change the times of what they wrap instead of resampling it."""
     match delay:
         case Tabulated():
-            return _evaluate(delay.delay, start, step, cells)
+            return _evaluate(delay.delay, times, cells)
         case Sum():
-            return _convolve(delay, start, step, cells)
+            return _convolve(delay, times, cells)
         case Shifted():
-            return _evaluate(delay.delay, start - delay.shift, step, cells)
+            return _evaluate(delay.delay, times - delay.shift, cells)
         case Scaled():
-            return _evaluate(delay.delay, start / delay.factor, step / delay.factor, cells)
+            return _evaluate(delay.delay, times / delay.factor, cells)
         case Slowest():
-            log_cdf = log_complement(_evaluate(delay.delay, start, step, cells))
+            log_cdf = log_complement(_evaluate(delay.delay, times, cells))
             return log_complement(delay.ranks * jnp.maximum(log_cdf, _DEEPEST))
         case SlowestOf():
-            log_cdf = jax.vmap(lambda law: log_complement(_evaluate(law, start, step, cells)))(delay.delays)
+            log_cdf = jax.vmap(lambda law: log_complement(_evaluate(law, times, cells)))(delay.delays)
             return log_complement(jnp.sum(jnp.maximum(log_cdf, _DEEPEST), axis=0))
         case Mixture():
             return log_mixture(
-                delay.weights, jnp.stack([_evaluate(part, start, step, cells) for part in delay.components])
+                delay.weights, jnp.stack([_evaluate(part, times, cells) for part in delay.components])
             )
         case _:
-            return delay.log_survival(start + step * jnp.arange(cells))
+            return delay.log_survival(times)
 
 
-def _convolve(
-    delay: Sum, start: Float[Array, ""], step: Float[Array, ""], cells: int
-) -> Float[Array, " cells"]:
+def _convolve(delay: Sum, times: Float[Array, " points"], cells: int) -> Float[Array, " points"]:
     levels = jnp.array([-1e-7, _TAIL_LEVEL])
     origins = [_ends(term, levels)[0] for term in (delay.first, delay.second)]
+    origin = origins[0] + origins[1]
+    # The lattice reaches as far as the sum is asked for.
+    step = jnp.maximum((times[-1] - origin) / (cells - 1), _LEAST_STEP)
     masses = []
-    for term, origin in zip((delay.first, delay.second), origins, strict=True):
+    for term, begin in zip((delay.first, delay.second), origins, strict=True):
         # Mass of the cell around each lattice point; what lies before the first counts there.
-        survival = jnp.exp(_evaluate(term, origin + 0.5 * step, step, cells))
+        survival = jnp.exp(_evaluate(term, begin + step * (jnp.arange(cells) + 0.5), cells))
         masses.append(-jnp.diff(survival, prepend=1.0))
     first, second = (jnp.fft.rfft(mass, 2 * cells) for mass in masses)
     mass = jnp.maximum(jnp.fft.irfft(first * second, 2 * cells), 0.0)
     # S half a step behind each lattice point of the sum, summed from the far end to keep the tail.
     beyond = jnp.flip(jnp.cumsum(jnp.flip(mass))) - mass
-    offset = (start - (origins[0] + origins[1]) - 0.5 * step) / step
-    index = offset + jnp.arange(cells)
+    index = (times - origin) / step - 0.5
     lattice = jnp.arange(beyond.size, dtype=index.dtype)
     return jnp.minimum(safe_log(jnp.interp(index, lattice, beyond, left=1.0, right=0.0)), 0.0)

@@ -47,7 +47,6 @@ class Law:
     make: Callable[[], AbstractDelay]
     oracle: Oracle
     smooth: bool = True  # has a density on an interval: no atoms, no gaps
-    even: bool = True  # most of it spans many of the 16,384 even cells that reach to survival 10⁻⁷
 
 
 def _empirical_oracle(samples, tail_fraction: float = 0.1) -> Oracle:
@@ -109,18 +108,16 @@ FAMILIES: dict[str, Law] = {
     ),
     "lognormal, narrow": Law(lambda: Lognormal(1e-4, 0.02), _lognormal(1e-4, 0.02)),
     "lognormal": Law(lambda: Lognormal(1e-4, 0.5), _lognormal(1e-4, 0.5)),
-    "lognormal, wide": Law(lambda: Lognormal(1e-5, 2.0), _lognormal(1e-5, 2.0), even=False),
-    "gamma 0.4": Law(lambda: Gamma(0.4, 1e-5), from_scipy(stats.gamma(0.4, scale=1e-5)), even=False),
+    "lognormal, wide": Law(lambda: Lognormal(1e-5, 2.0), _lognormal(1e-5, 2.0)),
+    "gamma 0.4": Law(lambda: Gamma(0.4, 1e-5), from_scipy(stats.gamma(0.4, scale=1e-5))),
     "gamma 3": Law(lambda: Gamma(3.0, 1e-5), from_scipy(stats.gamma(3.0, scale=1e-5))),
     "gamma 15.9": Law(lambda: Gamma(15.9, 1e-5), from_scipy(stats.gamma(15.9, scale=1e-5))),
     "gamma 16": Law(lambda: Gamma(16.0, 1e-5), from_scipy(stats.gamma(16.0, scale=1e-5))),
     "gamma 10000": Law(lambda: Gamma(1e4, 1e-8), from_scipy(stats.gamma(1e4, scale=1e-8))),
-    "weibull, stretched": Law(
-        lambda: Weibull(1e-5, 0.5), from_scipy(stats.weibull_min(0.5, scale=1e-5)), even=False
-    ),
+    "weibull, stretched": Law(lambda: Weibull(1e-5, 0.5), from_scipy(stats.weibull_min(0.5, scale=1e-5))),
     "weibull": Law(lambda: Weibull(1e-4, 3.0), from_scipy(stats.weibull_min(3.0, scale=1e-4))),
     "pareto": Law(lambda: GeneralisedPareto(1e-5, 0.3), _pareto(1e-5, 0.3)),
-    "pareto, no variance": Law(lambda: GeneralisedPareto(1e-5, 0.7), _pareto(1e-5, 0.7), even=False),
+    "pareto, no variance": Law(lambda: GeneralisedPareto(1e-5, 0.7), _pareto(1e-5, 0.7)),
     "pareto, bounded": Law(lambda: GeneralisedPareto(1e-5, -0.4), _pareto(1e-5, -0.4)),
     "pareto 0": Law(lambda: GeneralisedPareto(1e-5, 0.0), _pareto(1e-5, 0.0)),
     "empirical": Law(lambda: Empirical.fit(MEASURED), _empirical_oracle(MEASURED)),
