@@ -10,6 +10,7 @@ the log-odds of U, in which the trapezoidal rule converges exponentially; the na
 X, so that S_Y is smooth on the scale of the nodes.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -45,7 +46,8 @@ class Sum(AbstractDelay):
 
 def add(one: AbstractDelay, other: AbstractDelay) -> Sum:
     """The sum of two independent delays, the narrower one (by its central 80 %) first where that is known."""
-    widths = width(one), width(other)
+    # Compiled as one: operation by operation it would take dozens of small compilations.
+    widths = eqx.filter_jit(lambda laws: tuple(map(width, laws)))((one, other))
     return Sum(other, one) if all(map(is_known, widths)) and widths[0] > widths[1] else Sum(one, other)
 
 
