@@ -25,6 +25,8 @@ FLOORS = (
     "random",
     "delays",
     "fabric",
+    "schedules",
+    "timing",
     "collectives",
     "step",
     "estimate",

@@ -5,12 +5,12 @@ JAX; `mc.experiment` turns a configuration into the modules of the engine.
 """
 
 from mc.config.cluster import ClusterConfig as ClusterConfig
-from mc.config.cluster import CongestionConfig as CongestionConfig
-from mc.config.cluster import LinkStateConfig as LinkStateConfig
 from mc.config.cluster import NoiseConfig as NoiseConfig
 from mc.config.cluster import PausesConfig as PausesConfig
 from mc.config.cluster import SlowChipsConfig as SlowChipsConfig
 from mc.config.cluster import TierConfig as TierConfig
+from mc.config.congestion import CongestionConfig as CongestionConfig
+from mc.config.congestion import LinkStateConfig as LinkStateConfig
 from mc.config.delay import ConstantDelay as ConstantDelay
 from mc.config.delay import EmpiricalDelay as EmpiricalDelay
 from mc.config.delay import ExponentialDelay as ExponentialDelay

@@ -6,53 +6,17 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from mc.config.checks import repeats, require_sum_of_one
+from mc.config.checks import repeats
+from mc.config.congestion import CongestionConfig, Name
 from mc.config.delay import RatioDelay, TimeDelay
 from mc.config.hardware import Chip, Link
 from mc.config.names import SchemaVersion
 from mc.config.quantities import PositiveRatio, Probability, Slowdown, Time
 from mc.document import StrictModel, did_you_mean, located
 
-Name = Annotated[str, Field(min_length=1)]
 # Who may share a link state beside the units of a tier.
 EVERY_RANK_ALONE = "rank"
 ALL_RANKS = "all"
-
-
-class LinkStateConfig(StrictModel):
-    """One state that a tier's links may be in.
-
-    Transfer times are multiplied by `slowdown`, messages wait `delay` seconds longer.
-    """
-
-    name: Name
-    probability: Probability
-    slowdown: Slowdown = 1.0
-    delay: Time = 0.0
-
-
-class CongestionConfig(StrictModel):
-    """Random link states.
-
-    Attributes:
-        shared_by: whose ranks see one state together: `rank` (each its own), the name of this or an inner
-            tier, or `all`.
-        states: with probabilities that add up to 1.
-    """
-
-    shared_by: Name
-    states: Annotated[tuple[LinkStateConfig, ...], Field(strict=False, min_length=1)]
-
-    @model_validator(mode="after")
-    def _check_states(self) -> "CongestionConfig":
-        again = repeats([state.name for state in self.states])
-        if again:
-            raise located(
-                "CongestionConfig",
-                [(("states", index, "name"), "this name is taken already") for index in again],
-            )
-        require_sum_of_one(self, "states", [state.probability for state in self.states])
-        return self
 
 
 class TierConfig(StrictModel):

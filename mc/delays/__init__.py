@@ -9,6 +9,7 @@ sample.
 from mc.delays.affine import Scaled as Scaled
 from mc.delays.affine import Shifted as Shifted
 from mc.delays.base import AbstractDelay as AbstractDelay
+from mc.delays.build import build_delay as build_delay
 from mc.delays.checks import ParameterError as ParameterError
 from mc.delays.constant import Constant as Constant
 from mc.delays.discrete import Discrete as Discrete

@@ -1,5 +1,4 @@
 """One experiment, from its configuration to its result: `build_step` makes the modules, `run` draws and estimates."""
 
 from mc.experiment.build import build_step as build_step
-from mc.experiment.delays import build_delay as build_delay
 from mc.experiment.run import run as run

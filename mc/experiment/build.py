@@ -6,8 +6,7 @@ import jax.numpy as jnp
 from mc.collectives import Phase, phases
 from mc.config import ComputeConfig, ExperimentConfig, NoiseConfig, TierConfig
 from mc.config.cluster import ALL_RANKS, EVERY_RANK_ALONE
-from mc.delays import AbstractDelay, Constant, Scaled, Shifted, add, with_inverse, with_pauses
-from mc.experiment.delays import build_delay
+from mc.delays import AbstractDelay, Constant, Scaled, Shifted, add, build_delay, with_inverse, with_pauses
 from mc.fabric import build_cluster
 from mc.step import Compute, ExchangePhase, Step, congestion_law
 

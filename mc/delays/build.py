@@ -14,18 +14,16 @@ from mc.config import (
     ParetoDelay,
     WeibullDelay,
 )
-from mc.delays import (
-    AbstractDelay,
-    Constant,
-    Empirical,
-    Exponential,
-    Gamma,
-    GeneralisedPareto,
-    Lognormal,
-    Mixture,
-    Shifted,
-    Weibull,
-)
+from mc.delays.affine import Shifted
+from mc.delays.base import AbstractDelay
+from mc.delays.constant import Constant
+from mc.delays.empirical import Empirical
+from mc.delays.exponential import Exponential
+from mc.delays.gamma import Gamma
+from mc.delays.lognormal import Lognormal
+from mc.delays.mixture import Mixture
+from mc.delays.pareto import GeneralisedPareto
+from mc.delays.weibull import Weibull
 
 
 def build_delay(config: Any) -> AbstractDelay:

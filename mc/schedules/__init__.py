@@ -1,0 +1,1 @@
+"""Schedules: who sends what to whom in which round, as arrays."""

@@ -1,0 +1,1 @@
+"""Schedules in time: a (max, +) recursion over random message times."""
