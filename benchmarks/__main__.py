@@ -11,10 +11,15 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, direct, exact
+from benchmarks import cold_start, direct, exact, schedules
 from benchmarks.measure import Finding
 
-_BENCHMARKS = {"exact": exact.run, "direct": direct.run, "cold-start": cold_start.run}
+_BENCHMARKS = {
+    "exact": exact.run,
+    "direct": direct.run,
+    "schedules": schedules.run,
+    "cold-start": cold_start.run,
+}
 
 
 def main() -> int:

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from mc.delays import Exponential as Exponential
     from mc.delays import Gamma as Gamma
     from mc.delays import GeneralisedPareto as GeneralisedPareto
+    from mc.delays import Latest as Latest
     from mc.delays import Lognormal as Lognormal
     from mc.delays import Method as Method
     from mc.delays import Mixture as Mixture
     from mc.delays import ParameterError as ParameterError
+    from mc.delays import Product as Product
     from mc.delays import Scaled as Scaled
     from mc.delays import Shifted as Shifted
     from mc.delays import Slowest as Slowest
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
     from mc.delays import Tabulated as Tabulated
     from mc.delays import Weibull as Weibull
     from mc.delays import add as add
+    from mc.delays import build_delay as build_delay
     from mc.delays import draw as draw
+    from mc.delays import multiply as multiply
     from mc.delays import on_grid as on_grid
     from mc.delays import sampler as sampler
     from mc.delays import shared_fate as shared_fate
@@ -56,8 +60,13 @@ if TYPE_CHECKING:
     from mc.fabric import Cluster as Cluster
     from mc.fabric import Extent as Extent
     from mc.fabric import FabricError as FabricError
+    from mc.fabric import FullyConnected as FullyConnected
+    from mc.fabric import Level as Level
     from mc.fabric import Link as Link
     from mc.fabric import Tier as Tier
+    from mc.fabric import Torus as Torus
+    from mc.fabric import Tree as Tree
+    from mc.fabric import Variation as Variation
     from mc.fabric import build_cluster as build_cluster
     from mc.fabric import span as span
     from mc.results import RunResult as RunResult
@@ -90,10 +99,12 @@ _NAMES = {
         "Exponential",
         "Gamma",
         "GeneralisedPareto",
+        "Latest",
         "Lognormal",
         "Method",
         "Mixture",
         "ParameterError",
+        "Product",
         "Scaled",
         "Shifted",
         "Slowest",
@@ -102,7 +113,9 @@ _NAMES = {
         "Tabulated",
         "Weibull",
         "add",
+        "build_delay",
         "draw",
+        "multiply",
         "on_grid",
         "sampler",
         "shared_fate",
@@ -112,7 +125,20 @@ _NAMES = {
         "with_pauses",
     ),
     "mc.experiment": ("build_step", "run"),
-    "mc.fabric": ("Cluster", "Extent", "FabricError", "Link", "Tier", "build_cluster", "span"),
+    "mc.fabric": (
+        "Cluster",
+        "Extent",
+        "FabricError",
+        "FullyConnected",
+        "Level",
+        "Link",
+        "Tier",
+        "Torus",
+        "Tree",
+        "Variation",
+        "build_cluster",
+        "span",
+    ),
     "mc.results": ("RunResult",),
     "mc.step": ("Step",),
     "mc.units": ("Dimension", "UnitError", "format_quantity", "parse"),

@@ -28,6 +28,7 @@ FLOORS = (
     "schedules",
     "timing",
     "collectives",
+    "exchange",
     "step",
     "estimate",
     "results",

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from mc.collectives import ALGORITHMS, algorithms
+from mc.collectives import ALGORITHMS, algorithms, known_names
 from mc.config.names import ALGORITHMS as NAMES
 from mc.config.names import COLLECTIVES, Method
 from mc.delays import Method as EngineMethod
@@ -10,7 +10,7 @@ from mc.delays import Method as EngineMethod
 
 def test_algorithms():
     # `auto` is a choice among the others, `hierarchical` a composition of them.
-    known = {name for each in ALGORITHMS.values() for name in each}
+    known = {name for collective in ALGORITHMS for name in known_names(collective)}
     assert set(NAMES) == known | {"auto", "hierarchical"}
 
 

@@ -14,3 +14,5 @@ from mc.catalog.load import chip as chip
 from mc.catalog.load import chips as chips
 from mc.catalog.load import link as link
 from mc.catalog.load import links as links
+from mc.catalog.protocol import ProtocolFigures as ProtocolFigures
+from mc.catalog.protocol import ProtocolTable as ProtocolTable

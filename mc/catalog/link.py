@@ -8,6 +8,7 @@ that counts everywhere else, is derived.
 from typing import Literal, get_args
 
 from mc.catalog.figure import BandwidthFigure, EnergyPerBitFigure, Figure, LengthFigure, Text, TimeFigure
+from mc.catalog.protocol import ProtocolTable
 from mc.document import StrictModel
 
 Tier = Literal["on-die", "die-to-die", "scale-up", "host", "scale-out", "between-sites"]
@@ -30,6 +31,8 @@ class LinkFigures(StrictModel):
         energy_per_bit: joules for one bit over the link, both ends together, switches left out; None if no
             figure is known.
         reach: metres; None if it has no meaning.
+        protocols: how communication libraries send over it; None if no library's constants are known. In the
+            file the id of a table in `protocols.yaml`.
         note: what else a reader has to know.
     """
 
@@ -42,6 +45,7 @@ class LinkFigures(StrictModel):
     latency: TimeFigure
     energy_per_bit: EnergyPerBitFigure | None = None
     reach: LengthFigure | None = None
+    protocols: ProtocolTable | None = None
     note: Text | None = None
 
     @property
@@ -58,4 +62,7 @@ class LinkFigures(StrictModel):
             "energy_per_bit": self.energy_per_bit,
             "reach": self.reach,
         }
-        return {key: figure for key, figure in named.items() if figure is not None}
+        own = {key: figure for key, figure in named.items() if figure is not None}
+        for each in () if self.protocols is None else self.protocols.protocols:
+            own |= {f"protocols.{each.name}.{key}": figure for key, figure in each.figures.items()}
+        return own

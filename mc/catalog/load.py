@@ -14,7 +14,8 @@ from pydantic import Field, model_validator
 
 from mc.catalog.chip import Chip
 from mc.catalog.link import LinkFigures
-from mc.document import StrictModel, did_you_mean, located, read, validate
+from mc.catalog.protocol import ProtocolTable
+from mc.document import Document, Node, StrictModel, did_you_mean, located, read, validate
 from mc.errors import InputError
 
 DATA = Path(__file__).parent / "data"
@@ -47,6 +48,17 @@ class LinksFile(StrictModel):
         return self
 
 
+class ProtocolsFile(StrictModel):
+    """The content of `protocols.yaml`."""
+
+    tables: Annotated[tuple[ProtocolTable, ...], Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> "ProtocolsFile":
+        _refuse_repeats("tables", [table.id for table in self.tables])
+        return self
+
+
 def _refuse_repeats(key: str, ids: Sequence[str]) -> None:
     found = [
         ((key, index, "id"), f"expected another id; `{name}` is taken")
@@ -66,7 +78,38 @@ def chips() -> Mapping[str, Chip]:
 @cache
 def links() -> Mapping[str, LinkFigures]:
     """All links by id, innermost tier first."""
-    return MappingProxyType({each.id: each for each in validate(read(DATA / "links.yaml"), LinksFile).links})
+    document = with_protocols(read(DATA / "links.yaml"), read(DATA / "protocols.yaml"))
+    return MappingProxyType({each.id: each for each in validate(document, LinksFile).links})
+
+
+def with_protocols(links: Document, protocols: Document) -> Document:
+    """The document of links with the protocol tables in the place of their ids.
+
+    An id that no table has stays, and is refused as a table that is none.
+    """
+    validate(protocols, ProtocolsFile)
+    tables = {
+        str(table.mapping["id"].value): table
+        for table in _items(protocols, "tables")
+        if table.mapping is not None
+    }
+
+    def joined(link: Node) -> Node:
+        entries = link.mapping
+        table = None if entries is None or "protocols" not in entries else entries["protocols"].value
+        if entries is None or not isinstance(table, str) or table not in tables:
+            return link
+        return Node({**entries, "protocols": tables[table]}, link.position, link.key_position)
+
+    root = links.root.mapping or {}
+    items = [joined(link) for link in _items(links, "links")]
+    listed = Node(items, root["links"].position, root["links"].key_position)
+    return Document(links.file, Node({**root, "links": listed}, links.root.position, links.root.key_position))
+
+
+def _items(document: Document, key: str) -> list[Node]:
+    value = (document.root.mapping or {})[key].value
+    return value if isinstance(value, list) else []
 
 
 def chip(name: str) -> Chip:

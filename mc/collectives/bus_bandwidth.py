@@ -5,13 +5,14 @@ algorithm must move per byte of buffer, so that it can be compared with a link w
 (nccl-tests, doc/PERFORMANCE.md). For in-network algorithms it may exceed the link.
 """
 
-_OF_BUFFER = ("all-gather", "reduce-scatter", "all-to-all")
+_OF_BUFFER = ("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter")
 
 
 def bus_factor(collective: str, ranks: int) -> float:
     """busbw/algbw.
 
-    2(n−1)/n for all-reduce; (n−1)/n for all-gather, reduce-scatter and all-to-all; 1 for the others.
+    2(n−1)/n for all-reduce; (n−1)/n for all-gather, reduce-scatter, all-to-all, gather and scatter; 1 for the
+    others.
     """
     share = (ranks - 1) / ranks
     if collective == "all-reduce":

@@ -1,9 +1,14 @@
 """Where two algorithms cost the same.
 
-Both times are straight lines in the message size, a + b·B, so they meet once at most:
+On one link both times are straight lines in the message size, a + b·B, so they meet once at most:
 B = (a₂ − a₁)/(b₁ − b₂). For the tree and the ring that is n(n − 1 − ⌈log₂ n⌉)·α·bandwidth: the tree wins
 below, the ring above, and the size grows with n.
+
+On a cluster whose links have protocols the times are envelopes of several lines and may meet several times;
+they are looked for on a grid of sizes and then closed in on.
 """
+
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +16,11 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from mc.collectives.cost import DEFAULT_RADIX
+from mc.collectives.envelope import envelope
 from mc.collectives.registry import CollectiveError, algorithms
+from mc.config.protocol import AUTO
 from mc.document import did_you_mean
-from mc.fabric import Link
+from mc.fabric import Cluster, Link
 
 
 def crossover_size(
@@ -51,6 +58,57 @@ def crossover_size(
     per_byte = -carried / link.bandwidth - combined * jnp.asarray(reduction_time_per_byte)
     meets = (per_byte != 0) & (fixed * per_byte >= 0)
     return jnp.where(meets, fixed / jnp.where(meets, per_byte, 1.0), jnp.nan)
+
+
+# 16 sizes for each doubling from a byte to 16 TiB.
+_GRID = np.exp2(np.linspace(0.0, 44.0, 44 * 16 + 1))
+
+
+def crossings(
+    cluster: Cluster,
+    ranks: int,
+    first: str = "tree",
+    second: str = "ring",
+    *,
+    collective: str = "all-reduce",
+    protocol: str = AUTO,
+) -> list[float]:
+    """The message sizes at which two algorithms change places on a cluster, each by its fastest protocol.
+
+    Args:
+        cluster: the cluster.
+        ranks: consecutive ranks in the group.
+        first: name of an algorithm.
+        second: name of another.
+        collective: what they carry out.
+        protocol: a name, `auto`, or `none`.
+
+    Returns:
+        Bytes, ascending, to a part in a thousand, between a byte and 16 TiB; changes that last for less than a
+        sixteenth of a doubling may be missed.
+
+    Raises:
+        InputError: as `stages` does.
+    """
+
+    def ahead(sizes: np.ndarray) -> np.ndarray:
+        one, two = (
+            np.asarray(envelope(cluster, collective, ranks, jnp.asarray(sizes), name, protocol=protocol))
+            for name in (first, second)
+        )
+        # Ties at the last bit are no change of places.
+        return np.where(np.isclose(one, two, rtol=1e-6, atol=0), 0, np.sign(two - one))
+
+    sides = ahead(_GRID)
+    decided = np.flatnonzero(sides)
+    found = []
+    for before, after in itertools.pairwise(decided):
+        if sides[before] == sides[after]:
+            continue
+        between = np.geomspace(_GRID[before], _GRID[after], len(_GRID))
+        within = ahead(between)
+        found.append(float(between[np.flatnonzero(within != sides[before])[0]]))
+    return found
 
 
 def _counts_of(collective: str, name: str, ranks: int, radix: int) -> np.ndarray:

@@ -8,16 +8,25 @@ An in-network algorithm passes through the switches of every tier: a phase per t
 Above a unit of s ranks only one combined stream goes on, spread over the links of those ranks, so each
 carries B/s. All tiers stream at once, so the slowest of them determines the bandwidth time and is booked for
 all of it.
+
+That is for links that are lines. Where links have protocols, `protocols.py` has the costs. Where a shape dilutes
+the bandwidth or a message passes several links, and where some ranks have slower links than others, the algorithm
+meets tiers with the links of the slowest of its ranks (`seen.py`). Where units of a tier differ, the kind of unit
+that takes longest decides.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from mc.collectives.cost import DEFAULT_RADIX, Cost, Machine
 from mc.collectives.in_network import IN_NETWORK
+from mc.collectives.protocols import costs_under
+from mc.collectives.seen import as_seen
 from mc.collectives.stages import Stage
 from mc.fabric import Cluster, Tier, smallest_bandwidth
 
@@ -94,16 +103,39 @@ def phases_of(cluster: Cluster, stages: Sequence[Stage], size: ArrayLike) -> tup
     Returns:
         Phases whose times add up to the collective's.
     """
-    found: list[Phase] = []
-    for stage in stages:
-        part = jnp.asarray(size, jnp.result_type(float)) * stage.share
-        if stage.algorithm.name == IN_NETWORK:
-            found += _through_switches(cluster, stage, part)
-        else:
-            tiers = tuple(cluster.tiers[index] for index in stage.tiers)
-            cost = stage.algorithm.cost(stage.ranks, part, machine_of(cluster, tiers))
-            found.append(_phase(cluster, stage, stage.tiers[-1], stage.ranks, cost))
-    return tuple(found)
+    return tuple(phase for stage in stages for phase in _of_stage(cluster, stage, size))
+
+
+def _of_stage(cluster: Cluster, stage: Stage, size: ArrayLike) -> list[Phase]:
+    if stage.kinds:
+        kinds = [replace(kind, protocol=stage.protocol) for kind in stage.kinds]
+        (first, *_), *_ = each = [_of_stage(cluster, kind, size) for kind in kinds]
+        cost = _slowest(kinds, [phase.cost for (phase,) in each])
+        return [_phase(cluster, stage, first.tier_index, stage.ranks, cost)]
+    part = jnp.asarray(size, jnp.result_type(float)) * stage.share
+    cluster = as_seen(cluster, stage)
+    if stage.protocol is not None:
+        return [
+            _phase(cluster, stage, tier, units, cost)
+            for tier, units, cost in costs_under(cluster, stage, part)
+        ]
+    if stage.algorithm.name == IN_NETWORK:
+        return _through_switches(cluster, stage, part)
+    tiers = tuple(cluster.tiers[index] for index in stage.tiers)
+    cost = stage.algorithm.cost(stage.ranks, part, machine_of(cluster, tiers))
+    return [_phase(cluster, stage, stage.tiers[-1], stage.ranks, cost)]
+
+
+def _slowest(kinds: Sequence[Stage], costs: Sequence[Cost]) -> Cost:
+    """The cost of the kind of units that takes longest; of bytes, the mean over the ranks."""
+    slowest = jnp.argmax(jnp.stack([cost.time for cost in costs]))
+    chosen = jax.tree.map(lambda *parts: jnp.stack(parts)[slowest], *costs)
+    weights = [kind.count * kind.ranks for kind in kinds]
+    sent = sum(
+        weight * kind.filled * cost.bytes_per_rank
+        for weight, kind, cost in zip(weights, kinds, costs, strict=True)
+    ) / sum(weights)
+    return eqx.tree_at(lambda cost: cost.bytes_per_rank, chosen, sent)
 
 
 def _through_switches(cluster: Cluster, stage: Stage, size: Float[Array, ""]) -> list[Phase]:

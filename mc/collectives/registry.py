@@ -4,11 +4,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from mc.collectives.base import AbstractAlgorithm
+from mc.collectives.bidirectional_ring import (
+    BidirectionalRingAllGather,
+    BidirectionalRingAllReduce,
+    BidirectionalRingReduceScatter,
+)
 from mc.collectives.binomial import BinomialAllReduce, BinomialBroadcast, BinomialReduce
 from mc.collectives.bruck import BruckAllToAll
 from mc.collectives.direct import DirectAllToAll, DirectSendRecv
 from mc.collectives.dissemination import DisseminationBarrier
 from mc.collectives.double_tree import DoubleTreeAllReduce
+from mc.collectives.gather import BinomialGather, BinomialScatter, DirectGather, DirectScatter
 from mc.collectives.halving_doubling import HalvingDoublingAllReduce
 from mc.collectives.in_network import (
     InNetworkAllReduce,
@@ -26,6 +32,7 @@ from mc.errors import InputError
 
 _ALL: tuple[AbstractAlgorithm, ...] = (
     RingAllReduce(),
+    BidirectionalRingAllReduce(),
     RecursiveDoublingAllReduce(),
     HalvingDoublingAllReduce(),
     DoubleTreeAllReduce(),
@@ -41,12 +48,18 @@ _ALL: tuple[AbstractAlgorithm, ...] = (
     KaryBroadcast(),
     InNetworkBroadcast(),
     RingAllGather(),
+    BidirectionalRingAllGather(),
     RecursiveDoublingAllGather(),
     RingReduceScatter(),
+    BidirectionalRingReduceScatter(),
     RecursiveHalvingReduceScatter(),
     PairwiseAllToAll(),
     BruckAllToAll(),
     DirectAllToAll(),
+    BinomialGather(),
+    DirectGather(),
+    BinomialScatter(),
+    DirectScatter(),
     DirectSendRecv(),
     DisseminationBarrier(),
     InNetworkBarrier(),

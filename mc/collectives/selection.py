@@ -1,8 +1,8 @@
-"""Choosing among algorithms, by predicted time as NCCL does.
+"""Choosing among algorithms and protocols, by predicted time as NCCL does.
 
 A choice looks at numbers, so it is made outside of compiled code; what it returns (stages) can then be
-compiled. Candidates are priced together by compiled functions in which sizes, latencies and bandwidths are
-traced.
+compiled. All candidates of a group are priced by one compiled program in which sizes, latencies and
+bandwidths are traced, whatever is chosen in the end.
 """
 
 from dataclasses import dataclass
@@ -11,25 +11,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from mc.collectives.base import AbstractAlgorithm
 from mc.collectives.bus_bandwidth import bus_factor
-from mc.collectives.cost import Cost, Machine, total
-from mc.collectives.phases import Phase, machine_of, phases_of
+from mc.collectives.candidates import ALL, Candidates, Pair, candidates
+from mc.collectives.cost import Cost, total
+from mc.collectives.phases import Phase, phases_of
 from mc.collectives.registry import CollectiveError
-from mc.collectives.stages import (
-    AUTO,
-    HIERARCHICAL,
-    Slot,
-    Stage,
-    flat_stages,
-    refusal,
-    slot_stages,
-    slots,
-)
+from mc.collectives.stages import AUTO, HIERARCHICAL, Stage
+from mc.config.protocol import NONE
 from mc.delays.checks import is_known
 from mc.fabric import Cluster
-
-ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -38,6 +28,8 @@ class Row:
 
     Attributes:
         algorithm: its name.
+        protocol: that of the links; `none` where they have no table; several joined by `+` where the tiers
+            of a hierarchical collective differ.
         time: seconds.
         algorithm_bandwidth: size/time in bytes/s; None where nothing takes any time.
         bus_bandwidth: as nccl-tests defines it, bytes/s; None likewise.
@@ -46,6 +38,7 @@ class Row:
     """
 
     algorithm: str
+    protocol: str
     time: float
     algorithm_bandwidth: float | None
     bus_bandwidth: float | None
@@ -54,7 +47,13 @@ class Row:
 
 
 def stages(
-    cluster: Cluster, collective: str, ranks: int, size: ArrayLike, algorithm: str = AUTO
+    cluster: Cluster,
+    collective: str,
+    ranks: int,
+    size: ArrayLike,
+    algorithm: str = AUTO,
+    *,
+    protocol: str = AUTO,
 ) -> tuple[Stage, ...]:
     """Choose how a group carries out a collective.
 
@@ -64,6 +63,7 @@ def stages(
         ranks: consecutive ranks in the group.
         size: bytes, of the whole buffer as in nccl-tests.
         algorithm: a name, `hierarchical` (each tier with its fastest), or `auto` (the fastest of all).
+        protocol: a name, `auto` (the fastest), or `none` (latency and bandwidth of the links alone).
 
     Returns:
         Stages for `phases_of`; none for a single rank.
@@ -71,87 +71,131 @@ def stages(
     Raises:
         InputError: unknown names, a group that does not fit, or an algorithm that cannot serve it.
     """
-    if algorithm == AUTO:
-        candidates = plans(cluster, collective, ranks, size)
-        return candidates[_fastest(cluster, candidates, size)]
-    if algorithm == HIERARCHICAL:
-        parts = slots(cluster, collective, ranks)
-        # One rank has nothing to divide, and needs nothing.
-        if not parts and ranks > 1:
-            raise refusal(cluster, collective, ranks, algorithm)
-        return _best_stages(cluster, parts, size)
-    flat = flat_stages(cluster, collective, ranks)
-    if algorithm not in flat:
-        raise refusal(cluster, collective, ranks, algorithm)
-    return flat[algorithm]
-
-
-def plans(cluster: Cluster, collective: str, ranks: int, size: ArrayLike) -> dict[str, tuple[Stage, ...]]:
-    """Every way to carry out a collective on a group, by the name of its algorithm."""
-    found = flat_stages(cluster, collective, ranks)
-    parts = slots(cluster, collective, ranks)
-    return found | ({HIERARCHICAL: _best_stages(cluster, parts, size)} if parts else {})
+    found = candidates(cluster, collective, ranks, algorithm, protocol)
+    if len(found.flat) == 1 and not found.slots:
+        return next(iter(found.flat.values()))
+    priced = _priced(cluster, found, size)
+    return priced[_fastest(priced)][0]
 
 
 def phases(
-    cluster: Cluster, collective: str, ranks: int, size: ArrayLike, algorithm: str = AUTO
+    cluster: Cluster,
+    collective: str,
+    ranks: int,
+    size: ArrayLike,
+    algorithm: str = AUTO,
+    *,
+    protocol: str = AUTO,
 ) -> tuple[Phase, ...]:
     """What a collective spends on each tier; the times add up to its cost. Arguments as for `stages`."""
-    return phases_of(cluster, stages(cluster, collective, ranks, size, algorithm), size)
+    chosen = stages(cluster, collective, ranks, size, algorithm, protocol=protocol)
+    return phases_of(cluster, chosen, size)
 
 
-def cost(cluster: Cluster, collective: str, ranks: int, size: ArrayLike, algorithm: str = AUTO) -> Cost:
+def cost(
+    cluster: Cluster,
+    collective: str,
+    ranks: int,
+    size: ArrayLike,
+    algorithm: str = AUTO,
+    *,
+    protocol: str = AUTO,
+) -> Cost:
     """What a collective costs on a cluster. Arguments as for `stages`."""
-    return total(phase.cost for phase in phases(cluster, collective, ranks, size, algorithm))
+    found = phases(cluster, collective, ranks, size, algorithm, protocol=protocol)
+    return total(phase.cost for phase in found)
 
 
-def select(cluster: Cluster, collective: str, ranks: int, size: ArrayLike) -> str:
+def select(cluster: Cluster, collective: str, ranks: int, size: ArrayLike, *, protocol: str = AUTO) -> str:
     """The name of the fastest algorithm by predicted time; the first in the registry among equals."""
-    return _fastest(cluster, plans(cluster, collective, ranks, size), size)
+    found = candidates(cluster, collective, ranks, AUTO, protocol)
+    return _fastest(_priced(cluster, found, size))[0]
 
 
-def evaluate(cluster: Cluster, collective: str, ranks: int, size: float, algorithm: str = ALL) -> list[Row]:
+def evaluate(
+    cluster: Cluster,
+    collective: str,
+    ranks: int,
+    size: float,
+    algorithm: str = ALL,
+    *,
+    protocol: str = AUTO,
+) -> list[Row]:
     """Price a collective, fastest algorithm first.
 
-    Arguments as for `stages`; `all` prices every algorithm that can serve the group, `auto` the fastest.
+    Arguments as for `stages`; as an algorithm, `all` prices every one that can serve the group, `auto` the
+    fastest. As a protocol, `all` prices every one with each algorithm, `auto` the fastest of each.
     """
-    candidates = plans(cluster, collective, ranks, size)
+    found = plans(cluster, collective, ranks, size, algorithm, protocol=protocol)
+    return [row for row, _ in found]
+
+
+def plans(
+    cluster: Cluster,
+    collective: str,
+    ranks: int,
+    size: float,
+    algorithm: str = ALL,
+    *,
+    protocol: str = AUTO,
+) -> list[tuple[Row, tuple[Stage, ...]]]:
+    """Price a collective, and say how it goes. Arguments and order as for `evaluate`."""
+    asked = AUTO if algorithm == ALL else algorithm
+    found = candidates(cluster, collective, ranks, asked, protocol)
+    priced = _priced(cluster, found, size)
+    rows = sorted(
+        ((_row(pair, cost, collective, ranks, size), stages) for pair, (stages, cost) in priced.items()),
+        key=lambda found: found[0].time,
+    )
     if algorithm == AUTO:
-        fastest = _fastest(cluster, candidates, size)
-        candidates = {fastest: candidates[fastest]}
-    elif algorithm != ALL:
-        candidates = {algorithm: stages(cluster, collective, ranks, size, algorithm)}
-    costs = _costs_of_plans(cluster, candidates, size)
-    rows = [_row(name, each, collective, ranks, size) for name, each in zip(candidates, costs, strict=True)]
-    return sorted(rows, key=lambda row: row.time)
+        return rows[:1]
+    if protocol != ALL:
+        fastest = {}
+        for row, stages in rows:
+            fastest.setdefault(row.algorithm, (row, stages))
+        rows = list(fastest.values())
+    return rows
 
 
-def _row(name: str, cost: Cost, collective: str, ranks: int, size: float) -> Row:
+def _row(pair: Pair, cost: Cost, collective: str, ranks: int, size: float) -> Row:
     time = float(cost.time)
     bandwidth = size / time if time > 0 else None
     bus = None if bandwidth is None else bandwidth * bus_factor(collective, ranks)
-    return Row(name, time, bandwidth, bus, round(float(cost.rounds)), float(cost.bytes_per_rank))
+    return Row(*pair, time, bandwidth, bus, round(float(cost.rounds)), float(cost.bytes_per_rank))
 
 
-def _fastest(cluster: Cluster, candidates: dict[str, tuple[Stage, ...]], size: ArrayLike) -> str:
-    return _least(list(candidates), _costs_of_plans(cluster, candidates, size))
+_Priced = dict[Pair, tuple[tuple[Stage, ...], Cost]]
 
 
-def _best_stages(cluster: Cluster, parts: tuple[Slot, ...], size: ArrayLike) -> tuple[Stage, ...]:
-    """The fastest algorithm for each slot; tiers follow one another, so the whole is the fastest too."""
-    best: list[Stage] = []
-    for part in parts:
-        candidates = slot_stages(part)
-        machine = machine_of(cluster, (part.extent.tier,))
-        known = tuple(stage.algorithm for stage in candidates.values())
-        costs = _price(known, jnp.asarray(part.extent.units), jnp.asarray(size) * part.share, machine)
-        best.append(candidates[_least(list(candidates), costs)])
-    return tuple(best)
+def _priced(cluster: Cluster, found: Candidates, size: ArrayLike) -> _Priced:
+    """Every candidate with its cost; the tiers of the hierarchical one each with the fastest they can have."""
+    flat, slots = price(
+        cluster,
+        tuple(found.flat.values()),
+        tuple(tuple(each.values()) for each in found.slots),
+        jnp.asarray(size, jnp.result_type(float)),
+    )
+    priced: _Priced = {
+        pair: (each, cost) for (pair, each), cost in zip(found.flat.items(), flat, strict=True)
+    }
+    if found.slots:
+        best = [_least(costs) for costs in slots]
+        chosen = [list(each.values())[place] for each, place in zip(found.slots, best, strict=True)]
+        # Tiers follow one another, so the fastest on each makes the fastest whole.
+        whole = total(costs[place] for costs, place in zip(slots, best, strict=True))
+        names = "+".join(dict.fromkeys(each.protocol or NONE for each in chosen))
+        priced[HIERARCHICAL, names] = (tuple(chosen), whole)
+    return priced
 
 
-def _least(names: list[str], costs: list[Cost]) -> str:
+def _fastest(priced: _Priced) -> Pair:
+    pairs = list(priced)
+    return pairs[_least([cost for _, cost in priced.values()])]
+
+
+def _least(costs: list[Cost]) -> int:
     times = [_known(each.time) for each in costs]
-    return names[times.index(min(times))]
+    return times.index(min(times))
 
 
 def _known(value: Float[Array, ""]) -> float:
@@ -163,21 +207,16 @@ def _known(value: Float[Array, ""]) -> float:
     return float(value)
 
 
-def _costs_of_plans(
-    cluster: Cluster, candidates: dict[str, tuple[Stage, ...]], size: ArrayLike
-) -> list[Cost]:
-    return _price_plans(cluster, tuple(candidates.values()), jnp.asarray(size, jnp.result_type(float)))
-
-
 @eqx.filter_jit
-def _price(
-    candidates: tuple[AbstractAlgorithm, ...], ranks: Array, size: Array, machine: Machine
-) -> list[Cost]:
-    """Compiled once per collective: every number is traced."""
-    return [each.cost(ranks, size, machine) for each in candidates]
-
-
-@eqx.filter_jit
-def _price_plans(cluster: Cluster, candidates: tuple[tuple[Stage, ...], ...], size: Array) -> list[Cost]:
-    """Compiled once per shape of the group."""
-    return [total(phase.cost for phase in phases_of(cluster, each, size)) for each in candidates]
+def price(
+    cluster: Cluster,
+    flat: tuple[tuple[Stage, ...], ...],
+    slots: tuple[tuple[Stage, ...], ...],
+    size: Array,
+) -> tuple[list[Cost], list[list[Cost]]]:
+    """The cost of each flat candidate and of each way to fill each slot: compiled once per group."""
+    whole = [total(phase.cost for phase in phases_of(cluster, each, size)) for each in flat]
+    parts = [
+        [total(phase.cost for phase in phases_of(cluster, (each,), size)) for each in ways] for ways in slots
+    ]
+    return whole, parts

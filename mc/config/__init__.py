@@ -5,12 +5,12 @@ JAX; `mc.experiment` turns a configuration into the modules of the engine.
 """
 
 from mc.config.cluster import ClusterConfig as ClusterConfig
-from mc.config.cluster import NoiseConfig as NoiseConfig
-from mc.config.cluster import PausesConfig as PausesConfig
-from mc.config.cluster import SlowChipsConfig as SlowChipsConfig
 from mc.config.cluster import TierConfig as TierConfig
 from mc.config.congestion import CongestionConfig as CongestionConfig
+from mc.config.congestion import GrowthConfig as GrowthConfig
+from mc.config.congestion import IncastConfig as IncastConfig
 from mc.config.congestion import LinkStateConfig as LinkStateConfig
+from mc.config.congestion import SpreadConfig as SpreadConfig
 from mc.config.delay import ConstantDelay as ConstantDelay
 from mc.config.delay import EmpiricalDelay as EmpiricalDelay
 from mc.config.delay import ExponentialDelay as ExponentialDelay
@@ -38,6 +38,13 @@ from mc.config.names import COLLECTIVES as COLLECTIVES
 from mc.config.names import FORMATS as FORMATS
 from mc.config.names import KINDS as KINDS
 from mc.config.names import Kind as Kind
+from mc.config.noise import NoiseConfig as NoiseConfig
+from mc.config.noise import PausesConfig as PausesConfig
+from mc.config.noise import PersistentConfig as PersistentConfig
+from mc.config.noise import SlowChipsConfig as SlowChipsConfig
+from mc.config.noise import TransientConfig as TransientConfig
+from mc.config.protocol import FamilyConfig as FamilyConfig
+from mc.config.protocol import ProtocolConfig as ProtocolConfig
 from mc.config.resolved import config_hash as config_hash
 from mc.config.resolved import resolved as resolved
 from mc.config.resolved import resolved_yaml as resolved_yaml

@@ -27,6 +27,7 @@ def _link(name: str) -> dict[str, Any]:
         latency=_text(link.latency),
         energy=_text(link.energy_per_bit),
         reach=_text(link.reach),
+        protocols=None if link.protocols is None else [each.values() for each in link.protocols.protocols],
     )
 
 

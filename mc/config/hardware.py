@@ -7,10 +7,11 @@ result can be understood (and its hash depends on what was simulated) whatever b
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from mc.config import from_catalog
+from mc.config.protocol import ProtocolConfig, check_protocols
 from mc.config.quantities import Bandwidth, ComputeRate, EnergyPerBit, Length, PositiveSize, Power, Time
 from mc.document import StrictModel, located
 
@@ -25,6 +26,8 @@ class LinkConfig(StrictModel):
         latency: seconds from sender to receiver for a message of no size.
         energy: joules per bit moved.
         reach: metres.
+        protocols: the ways to send over it, of which a collective takes the fastest; without any, the link is
+            one line of latency and bandwidth.
     """
 
     name: str | None = None
@@ -33,6 +36,14 @@ class LinkConfig(StrictModel):
     latency: Time
     energy: EnergyPerBit | None = None
     reach: Length | None = None
+    protocols: Annotated[tuple[ProtocolConfig, ...], Field(strict=False, min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _check_protocols(self) -> "LinkConfig":
+        found = check_protocols(self.protocols or ())
+        if found:
+            raise located("LinkConfig", found)
+        return self
 
     @property
     def bandwidth_per_direction(self) -> float:

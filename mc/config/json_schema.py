@@ -13,7 +13,10 @@ from mc.config.references import REFERENCES
 from mc.config.shipped import names
 
 # Items of lists are never merged, so they are complete and their keys stay required.
-_ITEMS = ("TierConfig", "LinkStateConfig")
+_ITEMS = (
+    *("TierConfig", "ExceptionConfig", "LevelConfig", "LinkStateConfig", "ProtocolConfig"),
+    *("PersistentConfig", "TransientConfig"),
+)
 _EXTENDS = {
     "type": "string",
     "description": "A file to inherit from: a path relative to this file, or the name of a shipped one.",

@@ -9,11 +9,21 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator
 
 Collective = Literal[
-    "all-reduce", "reduce", "broadcast", "all-gather", "reduce-scatter", "all-to-all", "send-recv", "barrier"
+    "all-reduce",
+    "reduce",
+    "broadcast",
+    "all-gather",
+    "reduce-scatter",
+    "gather",
+    "scatter",
+    "all-to-all",
+    "send-recv",
+    "barrier",
 ]
 Algorithm = Literal[
     "auto",
     "ring",
+    "bidirectional-ring",
     "recursive-doubling",
     "recursive-halving",
     "halving-doubling",
@@ -25,10 +35,14 @@ Algorithm = Literal[
     "direct",
     "binomial",
     "dissemination",
+    "multi-ring",
+    "one-shot",
     "hierarchical",
 ]
 Format = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"]
 Method = Literal["exact", "direct", "grid"]
+# What an automatic choice of algorithm goes by: the time with links idle, or the mean or p99 under their noise.
+Objective = Literal["floor", "mean", "p99"]
 Kind = Literal["cluster", "model", "plan", "experiment"]
 
 
@@ -44,5 +58,6 @@ SchemaVersion = Annotated[Literal[1], BeforeValidator(_refuse_booleans)]
 
 COLLECTIVES: tuple[str, ...] = get_args(Collective)
 ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 FORMATS: tuple[str, ...] = get_args(Format)
 KINDS: tuple[Kind, ...] = get_args(Kind)

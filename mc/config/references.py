@@ -63,16 +63,25 @@ def expand_catalog_ids(cluster: Node) -> Node:
         entries["chip"] = _expand("chip", entries["chip"])
     tiers = entries.get("tiers")
     if tiers is not None and isinstance(tiers.value, list):
-        items = [_with_link(tier) for tier in tiers.value]
+        items = [_with_exceptions(_with_ids(tier, "link")) for tier in tiers.value]
         entries["tiers"] = Node(items, tiers.position, tiers.key_position)
     return Node(entries, cluster.position, cluster.key_position)
 
 
-def _with_link(tier: Node) -> Node:
-    if tier.mapping is None or "link" not in tier.mapping:
+def _with_ids(node: Node, *kinds: Literal["chip", "link"]) -> Node:
+    if node.mapping is None:
+        return node
+    expanded = {kind: _expand(kind, node.mapping[kind]) for kind in kinds if kind in node.mapping}
+    return Node({**node.mapping, **expanded}, node.position, node.key_position)
+
+
+def _with_exceptions(tier: Node) -> Node:
+    exceptions = None if tier.mapping is None else tier.mapping.get("exceptions")
+    if tier.mapping is None or exceptions is None or not isinstance(exceptions.value, list):
         return tier
-    link = _expand("link", tier.mapping["link"])
-    return Node({**tier.mapping, "link": link}, tier.position, tier.key_position)
+    items = [_with_ids(each, "chip", "link") for each in exceptions.value]
+    changed = Node(items, exceptions.position, exceptions.key_position)
+    return Node({**tier.mapping, "exceptions": changed}, tier.position, tier.key_position)
 
 
 def _expand(kind: Literal["chip", "link"], node: Node) -> Node:
@@ -83,4 +92,6 @@ def _expand(kind: Literal["chip", "link"], node: Node) -> Node:
 def _nodes(value: Any, place: Node) -> Node:
     if isinstance(value, dict):
         value = {key: _nodes(child, place) for key, child in value.items()}
+    elif isinstance(value, list):
+        value = [_nodes(child, place) for child in value]
     return Node(value, place.position, place.key_position)

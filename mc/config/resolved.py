@@ -12,6 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from mc.document import StrictModel
 
@@ -36,6 +37,9 @@ def _laid_out(value: Any) -> Any:
     """Lists of plain values, such as samples, in rows; everything else line by line."""
     if isinstance(value, dict):
         return {key: _laid_out(child) for key, child in value.items()}
+    if isinstance(value, str) and not value.isprintable():
+        # Quoted, so that line breaks of other alphabets are escaped instead of read as line breaks.
+        return DoubleQuotedScalarString(value)
     if not isinstance(value, list):
         return value
     items = CommentedSeq(_laid_out(item) for item in value)

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from mc.config.checks import require_one_of
-from mc.config.names import Algorithm, Collective, Format, SchemaVersion
+from mc.config.names import Algorithm, Collective, Format, Objective, SchemaVersion
+from mc.config.protocol import AUTO, EVERY
 from mc.config.quantities import Compute, Probability, Size, Time
 from mc.document import StrictModel, located
 
@@ -53,12 +54,29 @@ class ModelConfig(StrictModel):
 
 
 class PlanConfig(StrictModel):
-    """How many ranks take part (`all` of the cluster or a number) and the algorithm they exchange by."""
+    """How many ranks take part (`all` of the cluster or a number), and how they exchange.
+
+    Attributes:
+        ranks: how many.
+        algorithm: a name, `hierarchical`, or `auto` for the fastest.
+        objective: what `auto` goes by: the `floor` with links idle, or the `mean` or `p99` under their noise.
+        protocol: a name from the links' tables, `auto` for the fastest, `none` for latency and bandwidth
+            alone.
+    """
 
     schema_version: SchemaVersion = 1
     name: Annotated[str, Field(min_length=1)] | None = None
     ranks: int | Literal["all"]
     algorithm: Algorithm = "auto"
+    objective: Objective = "floor"
+    protocol: Annotated[str, Field(min_length=1)] = AUTO
+
+    @field_validator("protocol")
+    @classmethod
+    def _check_protocol(cls, value: str) -> str:
+        if value == EVERY:
+            raise ValueError("expected one protocol, `auto` or `none`; got `all`")
+        return value
 
     @field_validator("ranks", mode="before")
     @classmethod

@@ -24,7 +24,10 @@ from mc.delays.lognormal import Lognormal as Lognormal
 from mc.delays.mixture import Mixture as Mixture
 from mc.delays.mixture import with_pauses as with_pauses
 from mc.delays.pareto import GeneralisedPareto as GeneralisedPareto
+from mc.delays.product import Product as Product
+from mc.delays.product import multiply as multiply
 from mc.delays.shared_fate import shared_fate as shared_fate
+from mc.delays.slowest import Latest as Latest
 from mc.delays.slowest import Slowest as Slowest
 from mc.delays.slowest import SlowestOf as SlowestOf
 from mc.delays.sum import Sum as Sum

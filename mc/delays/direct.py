@@ -21,7 +21,8 @@ from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.mixture import Mixture
 from mc.delays.numerics import safe_log
-from mc.delays.slowest import Slowest, SlowestOf
+from mc.delays.product import Product
+from mc.delays.slowest import Latest, Slowest, SlowestOf
 from mc.delays.sum import Sum
 from mc.delays.table import Tabulated
 from mc.random import key_words, levels_from_words, threefry2x32
@@ -67,6 +68,14 @@ def _simulate(
         case Sum():
             first, second = (_part(key, index) for index in range(2))
             return _simulate(delay.first, first, steps, copy) + _simulate(delay.second, second, steps, copy)
+        case Latest():
+            drawn = [
+                _simulate(part, _part(key, index), steps, copy) for index, part in enumerate(delay.delays)
+            ]
+            return jnp.max(jnp.stack(drawn), axis=0)
+        case Product():
+            first, second = (_part(key, index) for index in range(2))
+            return _simulate(delay.first, first, steps, copy) * _simulate(delay.second, second, steps, copy)
         case Mixture():
             return _simulate_mixture(delay, key, steps, copy)
         case Slowest() if _is_family(delay.delay):
@@ -86,7 +95,7 @@ def _is_family(delay: AbstractDelay) -> bool:
     match delay:
         case Shifted() | Scaled():
             return _is_family(delay.delay)
-        case Slowest() | SlowestOf() | Mixture() | Sum() | Tabulated():
+        case Slowest() | SlowestOf() | Latest() | Mixture() | Sum() | Product() | Tabulated():
             return False
         case _:
             return True

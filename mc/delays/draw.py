@@ -19,7 +19,8 @@ from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.direct import draw_direct
 from mc.delays.grid import on_grid
-from mc.delays.slowest import SlowestOf
+from mc.delays.product import Product
+from mc.delays.slowest import Latest, SlowestOf
 from mc.delays.sum import Sum
 from mc.delays.table import with_inverse
 from mc.errors import InputError
@@ -74,8 +75,12 @@ def _prepare(delay: AbstractDelay) -> AbstractDelay:
             return Scaled(_prepare(delay.delay), delay.factor)
         case Sum():
             return Sum(_prepare(delay.first), _prepare(delay.second))
+        case Product():
+            return Product(_prepare(delay.first), _prepare(delay.second))
         case SlowestOf() if delay.size <= _FEW_CLASSES:
             return SlowestOf(jax.vmap(_prepare)(delay.delays))
+        case Latest():
+            return Latest(tuple(map(_prepare, delay.delays)))
         case _:
             return with_inverse(delay)
 
@@ -89,8 +94,15 @@ def _draw_exact(delay: AbstractDelay, key: PRNGKeyArray, count: int) -> Float[Ar
         case Sum():
             first, second = stream(key, "first"), stream(key, "second")
             return _draw_exact(delay.first, first, count) + _draw_exact(delay.second, second, count)
+        case Product():
+            first, second = stream(key, "first"), stream(key, "second")
+            return _draw_exact(delay.first, first, count) * _draw_exact(delay.second, second, count)
         case SlowestOf() if delay.size <= _FEW_CLASSES:
             keys = jax.vmap(lambda index: jax.random.fold_in(key, index))(jnp.arange(delay.size))
             return jnp.max(jax.vmap(lambda law, k: _draw_exact(law, k, count))(delay.delays, keys), axis=0)
+        case Latest():
+            keys = [jax.random.fold_in(key, index) for index in range(len(delay.delays))]
+            drawn = [_draw_exact(part, own, count) for part, own in zip(delay.delays, keys, strict=True)]
+            return jnp.max(jnp.stack(drawn), axis=0)
         case _:
             return delay.quantile(draw_levels(key, (count,)))

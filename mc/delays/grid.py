@@ -18,7 +18,8 @@ from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.mixture import Mixture
 from mc.delays.numerics import LOG_ODDS_SPAN, log_complement, log_mixture, log_odds, safe_log
-from mc.delays.slowest import Slowest, SlowestOf
+from mc.delays.product import Product
+from mc.delays.slowest import Latest, Slowest, SlowestOf
 from mc.delays.sum import Sum
 from mc.delays.table import Tabulated
 
@@ -63,6 +64,8 @@ def _ends(delay: AbstractDelay, levels: Float[Array, "2"]) -> Float[Array, "2"]:
             return _ends(delay.delay, levels)
         case Sum():
             return _ends(delay.first, levels) + _ends(delay.second, levels)
+        case Product():
+            return _ends(delay.first, levels) * _ends(delay.second, levels)
         case Shifted():
             return _ends(delay.delay, levels) + delay.shift
         case Scaled():
@@ -74,6 +77,12 @@ def _ends(delay: AbstractDelay, levels: Float[Array, "2"]) -> Float[Array, "2"]:
                 delay.delays
             )
             return jnp.stack([jnp.min(ends[:, 0]), jnp.max(ends[:, 1])])
+        case Latest():
+            # Later than each of them; and where all are in with probability 1 − p, each is with 1 − p/n.
+            deeper = log_complement(log_complement(levels) / len(delay.delays))
+            begin = jnp.stack([_ends(part, levels)[0] for part in delay.delays])
+            end = jnp.stack([_ends(part, deeper)[1] for part in delay.delays])
+            return jnp.stack([jnp.max(begin), jnp.max(end)])
         case Mixture():
             ends = jnp.stack([_ends(part, levels) for part in delay.components])
             return jnp.stack([jnp.min(ends[:, 0]), jnp.max(ends[:, 1])])
@@ -88,6 +97,10 @@ def _evaluate(delay: AbstractDelay, times: Float[Array, " points"], cells: int) 
             return _evaluate(delay.delay, times, cells)
         case Sum():
             return _convolve(delay, times, cells)
+        case Product():
+            return Product(
+                on_grid(delay.first, cells=cells), on_grid(delay.second, cells=cells)
+            ).log_survival(times)
         case Shifted():
             return _evaluate(delay.delay, times - delay.shift, cells)
         case Scaled():
@@ -98,6 +111,11 @@ def _evaluate(delay: AbstractDelay, times: Float[Array, " points"], cells: int) 
         case SlowestOf():
             log_cdf = jax.vmap(lambda law: log_complement(_evaluate(law, times, cells)))(delay.delays)
             return log_complement(jnp.sum(jnp.maximum(log_cdf, _DEEPEST), axis=0))
+        case Latest():
+            log_cdf = jnp.zeros_like(times)
+            for part in delay.delays:
+                log_cdf = log_cdf + jnp.maximum(log_complement(_evaluate(part, times, cells)), _DEEPEST)
+            return log_complement(log_cdf)
         case Mixture():
             return log_mixture(
                 delay.weights, jnp.stack([_evaluate(part, times, cells) for part in delay.components])

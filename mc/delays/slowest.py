@@ -82,3 +82,28 @@ class SlowestOf(AbstractDelay):
     def quantile(self, log_survival):
         """By bisection; tabulate the law to draw from it often."""
         return solve_quantile(self, log_survival)
+
+
+class Latest(AbstractDelay):
+    """The maximum of a few independent delays of different kinds, F = Π F_i.
+
+    Of one kind with different parameters `SlowestOf` is cheaper to compile.
+    """
+
+    delays: tuple[AbstractDelay, ...]
+
+    def __check_init__(self):
+        """At least one."""
+        if not self.delays:
+            raise ParameterError("expected at least one delay; got none")
+
+    def log_survival(self, t):
+        """log(1 − Π F_i)."""
+        log_cdf = jnp.zeros((), jnp.result_type(float))
+        for delay in self.delays:
+            log_cdf = log_cdf + log_complement(delay.log_survival(t))
+        return log_complement(log_cdf)
+
+    def quantile(self, log_survival):
+        """By bisection; tabulate the law to draw from it often."""
+        return solve_quantile(self, log_survival)

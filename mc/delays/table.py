@@ -22,7 +22,8 @@ from mc.delays.gamma import Gamma
 from mc.delays.inverse import attach_derivative, attach_parameters, bisect_bits
 from mc.delays.mixture import Mixture
 from mc.delays.numerics import LOG_ODDS_SPAN, log_odds, log_survival_of_odds
-from mc.delays.slowest import Slowest, SlowestOf
+from mc.delays.product import Product
+from mc.delays.slowest import Latest, Slowest, SlowestOf
 from mc.delays.sum import Sum
 
 _COARSE = 1025
@@ -35,7 +36,7 @@ _MOST_PER_CELL = 100.0
 _TINY = 1e-30  # seconds: nothing is that fast
 
 # Each value of these is an integral, an iterated series or a product over many ranks.
-_DEAR = (Sum, Gamma, SlowestOf)
+_DEAR = (Sum, Product, Gamma, SlowestOf)
 
 
 class Tabulated(AbstractDelay):
@@ -101,9 +102,9 @@ def with_inverse(delay: AbstractDelay) -> AbstractDelay:
     match delay:
         case Shifted() | Scaled() | Slowest():
             return eqx.tree_at(lambda law: law.delay, delay, with_inverse(delay.delay))
-        case Sum() | SlowestOf() | Gamma():
+        case Sum() | Product() | SlowestOf() | Gamma():
             return _with_inner_tables(delay)
-        case Mixture():
+        case Mixture() | Latest():
             return tabulate(_with_inner_tables(delay))
         case _:
             return delay
@@ -126,6 +127,8 @@ def _with_inner_tables(delay: AbstractDelay) -> AbstractDelay:
     match delay:
         case Sum():
             return tabulate(Sum(with_inverse(delay.first), with_inverse(delay.second)))
+        case Product():
+            return tabulate(Product(with_inverse(delay.first), with_inverse(delay.second)))
         case SlowestOf() | Gamma():
             return tabulate(delay)
         case Shifted() | Scaled() | Slowest():
@@ -136,6 +139,8 @@ def _with_inner_tables(delay: AbstractDelay) -> AbstractDelay:
                 delay,
                 tuple(_with_inner_tables(part) for part in delay.components),
             )
+        case Latest():
+            return Latest(tuple(_with_inner_tables(part) for part in delay.delays))
         case _:
             return delay
 

@@ -1,14 +1,49 @@
 """From a configuration to the step that it describes."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
-from mc.collectives import Phase, phases
-from mc.config import ComputeConfig, ExperimentConfig, NoiseConfig, TierConfig
-from mc.config.cluster import ALL_RANKS, EVERY_RANK_ALONE
+from mc.collectives import Phase, phases, phases_of
+from mc.collectives.stages import AUTO
+from mc.config import ComputeConfig, ExperimentConfig, NoiseConfig, TierConfig, TransientConfig
 from mc.delays import AbstractDelay, Constant, Scaled, Shifted, add, build_delay, with_inverse, with_pauses
-from mc.fabric import build_cluster
-from mc.step import Compute, ExchangePhase, Step, congestion_law
+from mc.exchange import CountedExcess, ExchangePhase, choose, congestion_law
+from mc.fabric import (
+    Cluster,
+    SharedLinks,
+    build_cluster,
+    build_incast,
+    build_link_noise,
+    shared_links,
+    sharing,
+    simultaneous_senders,
+)
+from mc.step import Compute, Persistent, SharedNoise, Step, needs_every_rank
+
+# Up to here links that forget their state have one law of their excess; more states are counted.
+_FEW_STATES = 8
+
+
+@dataclass(frozen=True)
+class Built:
+    """What an experiment describes.
+
+    Attributes:
+        step: the laws and costs of one step.
+        links: the sets of links whose states are counted step by step; `CountedExcess.links` says which.
+    """
+
+    step: Step
+    links: tuple[SharedLinks, ...]
+
+    @property
+    def remembers(self) -> bool:
+        """Whether steps of one realisation have something in common."""
+        return bool(self.step.compute.persistent) or any(each.chain.remembers for each in self.links)
 
 
 def build_step(config: ExperimentConfig) -> Step:
@@ -17,19 +52,64 @@ def build_step(config: ExperimentConfig) -> Step:
     Raises:
         InputError: the collective cannot run on these ranks by this algorithm.
     """
+    return build(config).step
+
+
+def build(config: ExperimentConfig) -> Built:
+    """The step of an experiment, and the links that it has to be given the states of.
+
+    Raises:
+        InputError: the collective cannot run on these ranks by this algorithm, or links cannot be so.
+    """
     cluster = build_cluster(config.cluster)
-    exchange = config.model.exchange
-    found = phases(cluster, exchange.collective, config.ranks, exchange.size, config.plan.algorithm)
-    return Step(build_compute(config), tuple(_build_phase(config, phase) for phase in found))
+    found = _phases(config, cluster)
+    # Phases of one tier use the same links, in the same state during a step.
+    tiers = {
+        phase.tier_index: shared_links(config.cluster, phase.tier_index, config.ranks) for phase in found
+    }
+    counted = [index for index, links in tiers.items() if links is not None and _is_counted(links)]
+    steps = tuple(_build_phase(config, phase, tiers[phase.tier_index], counted) for phase in found)
+    links = tuple(links for links in (tiers[index] for index in counted) if links is not None)
+    return Built(Step(build_compute(config), steps), links)
+
+
+def _phases(config: ExperimentConfig, cluster: Cluster) -> Sequence[Phase]:
+    exchange, plan = config.model.exchange, config.plan
+    if plan.algorithm != AUTO or plan.objective == "floor":
+        return phases(
+            cluster, exchange.collective, config.ranks, exchange.size, plan.algorithm, protocol=plan.protocol
+        )
+    noise = build_link_noise(config.cluster, config.ranks).prepared()
+    chosen = choose(
+        cluster,
+        exchange.collective,
+        config.ranks,
+        exchange.size,
+        noise,
+        jax.random.key(config.run.seed, impl="threefry2x32"),
+        objective=plan.objective,
+        protocol=plan.protocol,
+    )
+    return phases_of(cluster, chosen, exchange.size)
 
 
 def build_compute(config: ExperimentConfig) -> Compute:
     """The compute law of the ranks of an experiment."""
     noise = config.cluster.noise
     rank = _rank_law(compute_time(config), noise)
-    if noise.slow_chips is None or noise.slow_chips.fraction == 0:
-        return Compute(rank, config.ranks)
-    return Compute(rank, config.ranks, noise.slow_chips.fraction, noise.slow_chips.slowdown)
+    persistent = _persistent(config)
+    units = {
+        entry.scope: sharing(config.cluster, entry.scope, config.ranks) for entry in noise.transient or ()
+    }
+    shared = sorted(
+        (_shared(entry, units[entry.scope]) for entry in noise.transient or ()), key=lambda n: n.unit
+    )
+    inside = tuple(each for each in shared if each.unit < config.ranks)
+    job = tuple(each for each in shared if each.unit >= config.ranks)
+    every_rank = config.ranks if needs_every_rank(persistent, inside) else None
+    rates = config.cluster.classes(config.model.compute.format, config.ranks)
+    kinds = tuple((count, 1 / rate) for count, rate in rates) if len(rates) > 1 or rates[0][1] != 1 else ()
+    return Compute(rank, config.ranks, persistent, inside, job, every_rank, kinds)
 
 
 def compute_time(config: ExperimentConfig) -> float:
@@ -56,33 +136,66 @@ def _rank_law(time: float, noise: NoiseConfig) -> AbstractDelay:
     return law
 
 
-def _build_phase(config: ExperimentConfig, phase: Phase) -> ExchangePhase:
+def _persistent(config: ExperimentConfig) -> tuple[Persistent, ...]:
+    noise, found = config.cluster.noise, []
+    if noise.slow_chips is not None and noise.slow_chips.fraction > 0:
+        found.append(Persistent("slow chips", 1, noise.slow_chips.fraction, noise.slow_chips.slowdown))
+    for index, entry in enumerate(noise.persistent or ()):
+        unit, name = sharing(config.cluster, entry.scope, config.ranks), f"persistent {index}"
+        if entry.spread is not None:
+            found.append(Persistent(name, unit, spread=build_delay(entry.spread)))
+        elif entry.fraction is not None and entry.fraction > 0 and entry.slowdown is not None:
+            found.append(Persistent(name, unit, entry.fraction, entry.slowdown))
+    return tuple(found)
+
+
+def _shared(entry: TransientConfig, unit: int) -> SharedNoise:
+    pauses = entry.pauses if entry.pauses is not None and entry.pauses.probability > 0 else None
+    return SharedNoise(
+        unit,
+        None if entry.spread is None else build_delay(entry.spread),
+        None if entry.jitter is None else build_delay(entry.jitter),
+        None if pauses is None else pauses.probability,
+        None if pauses is None else build_delay(pauses.delay),
+    )
+
+
+def _is_counted(links: SharedLinks) -> bool:
+    return links.chain.remembers or links.chain.states > _FEW_STATES
+
+
+def _build_phase(
+    config: ExperimentConfig, phase: Phase, links: SharedLinks | None, counted: list[int]
+) -> ExchangePhase:
     tier = config.cluster.tiers[phase.tier_index]
     transfer = phase.bandwidth_time + phase.reduction_time
-    group = min(_ranks_that_share(config, tier), config.ranks)
-    congestion = tier.congestion
-    states = None if congestion is None else congestion.states
-    excess = congestion_law(
+    jitter = None if tier.jitter is None else build_delay(tier.jitter)
+    if links is None:
+        excess = congestion_law(transfer, group=1, groups=config.ranks, jitter=jitter)
+    elif _is_counted(links):
+        place = counted.index(phase.tier_index)
+        excess = CountedExcess.of(place, links.states, transfer, group=links.group, jitter=jitter)
+    else:
+        excess = congestion_law(
+            transfer,
+            group=links.group,
+            groups=links.groups,
+            probabilities=jnp.asarray(links.chain.stationary),
+            states=links.states,
+            jitter=jitter,
+        )
+    return ExchangePhase(
+        f"{phase.tier_name}: {phase.algorithm}",
+        phase.latency_time,
         transfer,
-        group=group,
-        groups=-(-config.ranks // group),
-        probabilities=None if states is None else jnp.asarray([state.probability for state in states]),
-        slowdowns=None if states is None else jnp.asarray([state.slowdown for state in states]),
-        delays=None if states is None else jnp.asarray([state.delay for state in states]),
-        jitter=None if tier.jitter is None else build_delay(tier.jitter),
+        excess,
+        _incast(config, phase, tier),
     )
-    return ExchangePhase(f"{phase.tier_name}: {phase.algorithm}", phase.latency_time, transfer, excess)
 
 
-def _ranks_that_share(config: ExperimentConfig, tier: TierConfig) -> int:
-    shared_by = EVERY_RANK_ALONE if tier.congestion is None else tier.congestion.shared_by
-    if shared_by == EVERY_RANK_ALONE:
-        return 1
-    if shared_by == ALL_RANKS:
-        return config.ranks
-    ranks = 1
-    for inner in config.cluster.tiers:
-        ranks *= inner.fan_out
-        if inner.name == shared_by:
-            break
-    return ranks
+def _incast(config: ExperimentConfig, phase: Phase, tier: TierConfig) -> jnp.ndarray | float:
+    """Seconds that an all-to-all takes longer because many send to one."""
+    if tier.incast is None or config.model.exchange.collective != "all-to-all":
+        return 0.0
+    senders = simultaneous_senders(phase.algorithm, config.ranks)
+    return (build_incast(tier.incast).factor(senders) - 1) * phase.bandwidth_time

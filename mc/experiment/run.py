@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from mc.config import ExperimentConfig, config_hash, resolved_yaml
 from mc.delays import Method
 from mc.estimate import estimate, slowest_rank_cost, waterfall
-from mc.experiment.build import build_step
-from mc.random import draw_levels, stream
+from mc.experiment.build import Built, build
+from mc.random import stream
 from mc.results import Machine, RunResult
-from mc.step import PARTS, Step
-from mc.step.compute import slow_chip_counts
+from mc.step import PARTS, Classes, Step, draw_classes
 
 # Steps per cell, and work (steps, or ranks x steps where every rank is drawn) per compiled call: enough to fill the
 # cores, little enough to show progress.
@@ -39,18 +38,17 @@ def run(
         advance: told how many more steps are drawn, as they are.
 
     Returns:
-        Samples of shape (realisations, steps), their parts and what they say. Where no chip is persistently
-        slow all steps are independent and there is one realisation; otherwise the samples asked for are
-        rounded up to a whole number per realisation.
+        Samples of shape (realisations, steps), their parts and what they say. Where nothing is persistently
+        slow and no link remembers its state all steps are independent and there is one realisation; otherwise
+        the samples asked for are rounded up to a whole number per realisation.
 
     Raises:
         InputError: the experiment cannot be built.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
-    step = build_step(config)
-    realisations = (
-        min(config.run.realisations, config.run.samples) if step.compute.slow_fraction is not None else 1
-    )
+    built = build(config)
+    step = built.step
+    realisations = min(config.run.realisations, config.run.samples) if built.remembers else 1
     per_realisation = -(-config.run.samples // realisations)
     key = jax.random.key(config.run.seed, impl="threefry2x32")
 
@@ -58,7 +56,8 @@ def run(
     # Tables for the exact method; the mean of one rank is read from them whatever the method.
     prepared, alone = eqx.filter_jit(_prepare)(step)
     drawn = prepared if config.run.method == "exact" else step
-    compute, congestion = _draw(drawn, key, config, realisations, per_realisation, advance)
+    built = Built(drawn, built.links)
+    compute, congestion = _draw(built, key, config, realisations, per_realisation, advance)
     sampling_s = time.perf_counter() - sampling
 
     constants = (float(alone), float(step.transfer()), float(step.latency_floor()))
@@ -114,7 +113,7 @@ def _parts(
 
 
 def _draw(
-    step: Step,
+    built: Built,
     key: jax.Array,
     config: ExperimentConfig,
     realisations: int,
@@ -122,27 +121,37 @@ def _draw(
     advance: Advance,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute times of the slowest rank, and congestion, each of shape (realisations, steps)."""
-    slow = np.zeros(realisations)
-    if step.compute.slow_fraction is not None:
-        levels = draw_levels(stream(key, "slow chips"), (realisations,))
-        slow = slow_chip_counts(levels, config.ranks, float(step.compute.slow_fraction))
-    method = config.run.method
+    step, method = built.step, config.run.method
+    classes = _classes(step, key, config.ranks, realisations)
     size = min(_CELL[method], per_realisation)
     chunks = -(-per_realisation // size)
     cell_realisation, cell_chunk = (axis.ravel() for axis in np.indices((realisations, chunks)))
     cells = cell_realisation.size
 
+    counts = [
+        links.chain.counts(stream(key, f"links {index}"), links.groups, realisations, chunks * size)
+        for index, links in enumerate(built.links)
+    ]
+    # By cell: the steps of a chunk.
+    in_cells = [each.astype(np.float32).reshape(cells, size, each.shape[-1]) for each in counts]
+
     draw = eqx.filter_jit(Step.draw)
-    work = size * (config.ranks if method == "direct" else 1)
+    every_rank = method == "direct" or step.compute.every_rank is not None
+    work = size * (config.ranks if every_rank else 1)
     per_call = max(1, min(_CALL[method] // work, cells))
     compute, congestion = [], []
     for first in range(0, cells, per_call):
         # The last call repeats cells rather than compile another shape.
         call = np.minimum(np.arange(first, first + per_call), cells - 1)
-        rows = jnp.asarray(cell_realisation[call])
-        drawn = draw(
-            step, key, rows, jnp.asarray(cell_chunk[call]), jnp.asarray(slow)[rows], size=size, method=method
+        rows = cell_realisation[call]
+        own = (
+            None
+            if classes is None
+            else jax.tree.map(lambda leaf, rows=rows: jnp.asarray(leaf[rows]), classes)
         )
+        seen = tuple(jnp.asarray(each[call]) for each in in_cells)
+        chunk = jnp.asarray(cell_chunk[call])
+        drawn = draw(step, key, jnp.asarray(rows), chunk, own, seen, size=size, method=method)
         done = min(first + per_call, cells)
         compute.append(np.asarray(drawn.compute, np.float64)[: done - first])
         congestion.append(np.asarray(drawn.congestion, np.float64)[: done - first])
@@ -153,6 +162,14 @@ def _draw(
         return np.concatenate(pieces).reshape(realisations, chunks * size)[:, :per_realisation]
 
     return gather(compute), gather(congestion)
+
+
+def _classes(step: Step, key: jax.Array, ranks: int, realisations: int) -> Classes | None:
+    """The persistent slowness and the kinds of chips of each realisation, unless every rank is drawn with its own."""
+    compute = step.compute
+    if not (compute.persistent or compute.kinds) or compute.every_rank is not None:
+        return None
+    return draw_classes(compute.persistent, ranks, key, realisations, unit=compute.unit, kinds=compute.kinds)
 
 
 def _tier_text(config: ExperimentConfig) -> list[str]:

@@ -1,12 +1,15 @@
 """One step: everybody computes, everybody exchanges, and the slowest decides.
 
-`compute` has the law of the slowest rank's compute time, `exchange` that of each phase of the collective,
-`step` puts them one after the other and draws.
+`compute` has the law of the slowest rank's compute time, from its persistent (`persistent`) and its shared transient
+(`shared_noise`) parts; `step` puts it and the phases of the exchange (`mc.exchange`) one after the other and draws.
 """
 
 from mc.step.compute import Compute as Compute
-from mc.step.exchange import ExchangePhase as ExchangePhase
-from mc.step.exchange import congestion_law as congestion_law
+from mc.step.compute import needs_every_rank as needs_every_rank
+from mc.step.persistent import Classes as Classes
+from mc.step.persistent import Persistent as Persistent
+from mc.step.persistent import draw_classes as draw_classes
+from mc.step.shared_noise import SharedNoise as SharedNoise
 from mc.step.step import PARTS as PARTS
 from mc.step.step import Step as Step
 from mc.step.step import StepDraws as StepDraws

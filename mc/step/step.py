@@ -5,7 +5,8 @@ time is their sum. Draws are kept by part, so that where the time goes is read o
 long it takes.
 
 A draw depends on the seed, the realisation, the chunk and its place in the chunk. How many chunks are drawn
-in one call, and on how many devices, changes nothing.
+in one call, and on how many devices, changes nothing. What goes on from step to step (which chips are slow, which
+links are congested) is drawn before, for whole realisations, and handed in.
 """
 
 import equinox as eqx
@@ -13,10 +14,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from mc.delays import Method, sampler, with_inverse
+from mc.delays import Method, sampler
+from mc.exchange import CountedExcess, ExchangePhase
 from mc.random import stream
 from mc.step.compute import Compute
-from mc.step.exchange import ExchangePhase
+from mc.step.persistent import Classes
 
 # What a step is made of, in the order of the waterfall.
 PARTS = ("compute", "straggler_wait", "bandwidth", "latency_floor", "congestion")
@@ -27,7 +29,7 @@ class StepDraws(eqx.Module):
 
     Attributes:
         compute: compute time of the slowest rank.
-        congestion: what random links add.
+        congestion: what random links, and messages that queue for one port, add.
     """
 
     compute: Float[Array, "*shape"]
@@ -50,24 +52,15 @@ class Step(eqx.Module):
 
     def prepared(self) -> "Step":
         """The same step with the tables that the exact method reads, built once per parameter set."""
-        compute = eqx.tree_at(lambda law: law.rank, self.compute, with_inverse(self.compute.rank))
-        phases = tuple(
-            ExchangePhase(
-                phase.name,
-                phase.latency,
-                phase.transfer,
-                None if phase.excess is None else with_inverse(phase.excess),
-            )
-            for phase in self.phases
-        )
-        return Step(compute, phases)
+        return Step(self.compute.prepared(), tuple(phase.prepared() for phase in self.phases))
 
     def draw(
         self,
         key: PRNGKeyArray,
         realisations: Int[Array, " cells"],
         chunks: Int[Array, " cells"],
-        slow_chips: Float[Array, " cells"],
+        classes: Classes | None = None,
+        link_counts: tuple[Float[Array, "cells size states"], ...] = (),
         *,
         size: int,
         method: Method = "exact",
@@ -78,7 +71,8 @@ class Step(eqx.Module):
             key: root key of the run.
             realisations: which realisation each cell belongs to.
             chunks: which chunk of it the cell is.
-            slow_chips: how many chips are slow in the cell's realisation.
+            classes: persistent slowness of each cell's realisation (`draw_classes`); None if there is none.
+            link_counts: for each set of links that remember, how many groups are in each state in each step.
             size: steps per cell.
             method: how slowest ranks are drawn.
 
@@ -87,14 +81,20 @@ class Step(eqx.Module):
         """
 
         def one_cell(cell):
-            realisation, chunk, slow = cell
+            realisation, chunk, kinds, counts = cell
             own = jax.random.fold_in(jax.random.fold_in(key, realisation), chunk)
-            compute = sampler(self.compute.slowest(slow), method)(stream(own, "compute"), size)
+            place = jax.random.fold_in(stream(key, "places"), realisation)
+            compute = self.compute.draw(
+                stream(own, "compute"), size, classes=kinds, realisation=place, method=method
+            )
             congestion = jnp.zeros_like(compute)
             for index, phase in enumerate(self.phases):
-                if phase.excess is not None:
-                    source = stream(own, f"exchange {index}")
+                source = stream(own, f"exchange {index}")
+                if isinstance(phase.excess, CountedExcess):
+                    congestion = congestion + phase.excess.draw(source, counts[phase.excess.links])
+                elif phase.excess is not None:
                     congestion = congestion + sampler(phase.excess, method)(source, size)
+                congestion = congestion + phase.queueing
             return StepDraws(compute, congestion)
 
-        return jax.lax.map(one_cell, (realisations, chunks, slow_chips))
+        return jax.lax.map(one_cell, (realisations, chunks, classes, link_counts))

@@ -16,7 +16,7 @@ from mc.errors import InputError
 ENTRIES = {**catalog.chips(), **catalog.links()}
 EXPECTED = {
     *("A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "Rubin", "MI300X", "MI325X", "MI355X"),
-    *("TPU-v5p", "TPU-v5e", "TPU-v6e", "TPU-Ironwood", "Trainium2"),
+    *("TPU-v4", "TPU-v5p", "TPU-v5e", "TPU-v6e", "TPU-Ironwood", "Trainium2"),
     *("on-die", "die-to-die", "UCIe-A", "NVLink-C2C", "NVLink-3", "NVLink-4", "NVLink-5", "NVLink-6"),
     *("xGMI-MI300X", "ICI-v5p", "ICI-Ironwood", "NeuronLink-3", "PCIe-4", "PCIe-5", "PCIe-6"),
     *("InfiniBand-HDR", "InfiniBand-NDR", "InfiniBand-XDR", "Ethernet-400G", "Ethernet-800G", "Slingshot-11"),

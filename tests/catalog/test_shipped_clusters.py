@@ -6,6 +6,7 @@ import pytest
 
 from mc import catalog
 from mc.config import load_cluster
+from mc.config.shape import TorusConfig
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
 # name, chips, chip, where the size is stated.
@@ -16,6 +17,13 @@ PUBLISHED = [
     ("tpu-v5p-pod", 8960, "TPU-v5p", "Google Cloud documentation: 8,960 chips"),
     ("fabric-100k", 98_304, "H100", "four times the 24,576 of the cluster in the Llama 3 paper"),
     ("gigawatt-site", 396_288, "GB200", "688 units of 576"),
+    ("tpu-v4-4x4x4", 64, "TPU-v4", "Google Cloud documentation: a cube"),
+    ("tpu-v5e-16x16", 256, "TPU-v5e", "Google Cloud documentation: a pod"),
+    ("tpu-v5e-multislice", 1024, "TPU-v5e", "four pods"),
+    ("tpu-v5p-8x8x16", 1024, "TPU-v5p", "Google Cloud documentation: v5p-2048 counts cores, two to a chip"),
+    ("tpu-v6e-16x16", 256, "TPU-v6e", "Google Cloud documentation: a pod"),
+    ("mi300x-node", 8, "MI300X", "AMD Instinct MI300X platform data sheet"),
+    ("mixed-generations", 247, "H100", "31 nodes of 8, one GPU missing"),
 ]
 
 
@@ -48,10 +56,19 @@ def test_gigawatt_site_stays_within_a_gigawatt():
     assert units * 1.2e6 * 1.2 <= 1e9 < (units + 8) * 1.2e6 * 1.2
 
 
-def test_torus_cut_keeps_the_bandwidth_of_the_faces():
-    """A 4 x 4 x 4 cube: 96 of the 384 link ends of its chips lead out of it."""
-    cube, pod = load_cluster("tpu-v5p-pod").tiers
-    assert pod.bandwidth_per_rank / cube.bandwidth_per_rank == pytest.approx(6 * 4 * 4 / (6 * 4**3))
+@pytest.mark.parametrize("name", ["tpu-v4-4x4x4", "tpu-v5p-8x8x16", "tpu-v5p-pod"])
+def test_slices_of_whole_cubes_wrap_around(name):
+    """Google Cloud documentation: a torus where every extent is a multiple of 4, which is the side of a cube."""
+    (tier,) = load_cluster(name).tiers
+    assert isinstance(tier.shape, TorusConfig)
+    assert all(extent % 4 == 0 for extent in tier.shape.dims)
+    assert all(tier.shape.wraps)
+
+
+def test_the_largest_job_by_override():
+    """What the comment in the file promises."""
+    config = load_cluster("tpu-v5p-pod", ["tiers.0.fan_out=6144", "tiers.0.shape.dims=16x16x24"])
+    assert config.size == 96 * 4**3
 
 
 def test_xdr_by_override():

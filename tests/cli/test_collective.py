@@ -23,7 +23,7 @@ tiers:
     link: {bandwidth: 50 GB/s, duplex: each, latency: 10 us}
     fan_out: 32
 """
-KEYS = ["algorithm", "time_s", "algbw_Bps", "busbw_Bps", "rounds", "bytes_per_rank"]
+KEYS = ["algorithm", "protocol", "time_s", "algbw_Bps", "busbw_Bps", "rounds", "bytes_per_rank"]
 
 
 @pytest.fixture
@@ -63,7 +63,8 @@ def test_json_of_a_ring(tailstep):
     # 14 rounds of 1 us, and 14/8 GB at 400 GB/s.
     time = 14e-6 + 14 / 8 * 1e9 / 400e9
     assert row["algorithm"] == "ring"
-    assert [row[key] for key in KEYS[1:]] == pytest.approx(
+    assert row["protocol"] == "none"
+    assert [row[key] for key in KEYS[2:]] == pytest.approx(
         [time, 1e9 / time, 14 / 8 * 1e9 / time, 14, 14 / 8 * 1e9], rel=1e-12
     )
     assert isinstance(row["rounds"], int)
@@ -76,6 +77,7 @@ def test_json_lists_all_algorithms_fastest_first(tailstep):
     assert [row["time_s"] for row in rows] == sorted(row["time_s"] for row in rows)
     assert {row["algorithm"] for row in rows} == {
         "ring",
+        "bidirectional-ring",
         "recursive-doubling",
         "halving-doubling",
         "tree",
@@ -94,8 +96,9 @@ def test_table_names_the_tiers_and_the_winner(tailstep):
     assert lines[0] == "12 ranks of two tiers span node (8) x pod (2), unevenly"
     assert lines[1].split() == ["all-reduce", "of", "64", "MiB"]
     assert lines[2].split() == ["algorithm", "time", "algbw", "busbw", "rounds", "bytes/rank"]
-    assert lines[3].split()[0] == "ring"
-    assert [line.split()[-1] for line in lines[3:]].count("best") == 1
+    assert lines[3].split()[0] == "hierarchical"
+    rows = lines[3 : lines.index("")]
+    assert [line.split()[-1] for line in rows].count("best") == 1
     assert lines[3].endswith(" best")
     assert any(line.startswith("recursive-doubling ") for line in lines)
     assert max(len(line) for line in lines) <= 80
@@ -115,7 +118,7 @@ def test_a_barrier_has_no_size(tailstep):
     )
     assert code == 0
     (row,) = json.loads(out)
-    assert [row[key] for key in KEYS[1:]] == pytest.approx([3e-6, 0.0, 0.0, 3, 0.0])
+    assert [row[key] for key in KEYS[2:]] == pytest.approx([3e-6, 0.0, 0.0, 3, 0.0])
 
 
 def test_one_rank(tailstep):
@@ -123,10 +126,38 @@ def test_one_rank(tailstep):
         "reduce", "--cluster", "two.yaml", "--ranks", "1", "--algorithm", "ring", "--json"
     )
     assert code == 0
-    assert json.loads(out) == [dict(zip(KEYS, ["ring", 0.0, None, None, 0, 0.0], strict=True))]
+    assert json.loads(out) == [dict(zip(KEYS, ["ring", "none", 0.0, None, None, 0, 0.0], strict=True))]
     assert tailstep("reduce", "--cluster", "two.yaml", "--ranks", "1")[1].startswith(
         "1 rank of two tiers spans no tier"
     )
+
+
+def test_protocols_of_the_shipped_cluster(tailstep):
+    def rows(*arguments):
+        code, out, _ = tailstep(
+            "all-reduce", "--ranks", "16", "--size", "8 B", "--algorithm", "tree", "--json", *arguments
+        )
+        assert code == 0
+        return {row["protocol"]: row["time_s"] for row in json.loads(out)}
+
+    # NCCL 2.30.7: 6.8 us, 2 x 7 hops of 0.6 us inside, 2 of 5 us outside; LL128 14, 1.25, 8.5; Simple 8.4, 4, 14.
+    found = rows()
+    assert list(found) == ["LL", "LL128", "Simple"]
+    expected = {"LL": 25.2e-6, "LL128": 48.5e-6, "Simple": 92.4e-6}
+    assert found == {name: pytest.approx(time, rel=1e-3) for name, time in expected.items()}
+    assert rows("--protocol", "auto") == {"LL": found["LL"]}
+    assert rows("--protocol", "Simple") == {"Simple": found["Simple"]}
+    # Latency and bandwidth of the links alone: 8 rounds of 2.7 us.
+    assert rows("--protocol", "none") == {"none": pytest.approx(8 * 2.7e-6, rel=1e-3)}
+
+
+def test_the_table_has_a_column_for_protocols_where_there_are_any(tailstep):
+    code, out, _ = tailstep("all-reduce", "--ranks", "16")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[2].split() == ["algorithm", "protocol", "time", "algbw", "busbw", "rounds", "bytes/rank"]
+    assert max(len(line) for line in lines) <= 100
+    assert "…" not in out
 
 
 def test_overrides(tailstep):
@@ -170,6 +201,16 @@ def test_overrides(tailstep):
             "dgx-h100: no cluster `dgx-h100` comes with tailstep; did you mean",
         ),
         (["all-reduce", "--cluster", "none.yaml"], "none.yaml"),
+        (["all-reduce", "--protocol", "LL12"], "unknown protocol `LL12`; did you mean `LL128`?"),
+        (
+            ["all-reduce", "--algorithm", "in-network", "--protocol", "LL"],
+            "expected a protocol that serves in-network algorithms on every tier of the group; got `LL`, and "
+            "`Simple` would do",
+        ),
+        (
+            ["all-reduce", "--cluster", "two.yaml", "--protocol", "LL"],
+            "protocol `LL`: expected `auto` or `none`, since no link of two tiers has protocols",
+        ),
         (["all-reduce", "--ranks", "0"], "ranks: expected a whole number of at least 1; got 0"),
         (["all-reduce", "--ranks", "-3"], "ranks: expected a whole number of at least 1; got -3"),
         (["all-reduce", "--ranks", "2.5"], "--ranks"),
@@ -180,7 +221,7 @@ def test_overrides(tailstep):
         (["all-reduce", "--size", "-1 MB"], "--size: expected a size above zero, such as 64 MiB; got -1 MB"),
         (["barrier", "--size", "1 MB"], "--size: a barrier carries no data; leave `--size` out"),
         (
-            ["all-reduce", "--ranks", "12", "--algorithm", "hierarchical"],
+            ["all-gather", "--ranks", "12", "--algorithm", "hierarchical"],
             "expected a group that fills every unit",
         ),
         (["all-reduce", "--set", "tiers.0.fanout=4"], "fan_out"),
@@ -198,5 +239,88 @@ def test_as_a_process(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "mc", "collective", "send-recv", "--ranks", "2", "--json"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert [row["algorithm"] for row in json.loads(done.stdout)] == ["direct"]
+    assert {row["algorithm"] for row in json.loads(done.stdout)} == {"direct"}
     assert done.stderr == ""
+
+
+JITTER = ("--set", "tiers.1.jitter={family: exponential, mean: 2 us}")
+
+
+def test_a_distribution_as_json(tailstep):
+    code, out, _ = tailstep(
+        "all-reduce",
+        "--cluster",
+        "two.yaml",
+        "--ranks",
+        "16",
+        "--size",
+        "1 MB",
+        "--distribution",
+        "--json",
+        *JITTER,
+    )
+    rows = json.loads(out)
+    assert code == 0
+    for row in rows:
+        time = row["time_s"]
+        assert list(time) == ["mean", "p50", "p95", "p99", "p99_9", "ci"]
+        assert row["floor_s"] < time["p50"] < time["p95"] < time["p99"] <= time["p99_9"]
+        assert list(time["ci"]) == ["level", "mean", "p50", "p95", "p99", "p99_9"]
+        low, high = time["ci"]["mean"]
+        assert low < time["mean"] < high
+        assert row["busbw_Bps"] == pytest.approx(2 * 15 / 16 * 1e6 / time["p50"], rel=1e-6)
+        assert row["method"] == "schedule"
+    means = [row["time_s"]["mean"] for row in rows]
+    assert means == sorted(means)
+
+
+def test_a_distribution_as_a_table_with_the_objective_and_the_crossovers(tailstep):
+    code, out, _ = tailstep(
+        "all-reduce",
+        "--cluster",
+        "two.yaml",
+        "--ranks",
+        "16",
+        "--distribution",
+        "--objective",
+        "p99",
+        *JITTER,
+    )
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[2].split() == ["algorithm", "floor", "mean", "p50", "p99", "busbw", "how"]
+    assert lines[3].endswith("message by message; best p99")
+    assert "Fastest with links idle" in out
+
+
+def test_links_that_are_not_random_say_so(tailstep):
+    _, out, _ = tailstep("barrier", "--cluster", "two.yaml", "--distribution")
+    assert "Nothing about these links is random" in out
+
+
+def test_a_picture(tailstep, tmp_path):
+    code, _, err = tailstep("all-reduce", "--cluster", "two.yaml", "--ranks", "16", "--plot", "curves.svg")
+    assert code == 0
+    assert "drew curves.svg" in err
+    picture = (tmp_path / "curves.svg").read_text()
+    assert "bus bandwidth" in picture or "<svg" in picture
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--objective", "p99"],
+            "--objective p99: expected `--distribution` with it, since idle links have one time",
+        ),
+        (["--distribution", "--objective", "p90"], "--objective: unknown `p90`; "),
+        (["--plot", "curves.gif"], "--plot: expected a file that ends in .svg, .png, .pdf; got curves.gif"),
+        (["--plot", "nowhere/curves.svg"], "--plot: there is no folder nowhere"),
+        (["--distribution", "--samples", "10"], "200"),
+        (["--ranks", "0"], "ranks: expected a whole number of at least 1; got 0"),
+    ],
+)
+def test_mistakes_about_distributions_and_pictures(tailstep, arguments, message):
+    code, out, err = tailstep("all-reduce", "--cluster", "two.yaml", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err

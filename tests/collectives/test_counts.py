@@ -1,70 +1,51 @@
-"""The closed forms against executions: the result is right, and rounds and bytes are those that were counted."""
+"""The closed forms against schedules: rounds and bytes are those that were counted, message by message.
 
-from collections.abc import Callable
+That the schedules yield the right result is tested in `tests/schedules`.
+"""
 
 import jax
-import numpy as np
 import pytest
 
 from mc.collectives import ALGORITHMS, AbstractAlgorithm, Machine
-from tests.collectives import execution as run
-from tests.collectives.execution import Network
+from mc.collectives.bidirectional_ring import (
+    BidirectionalRingAllGather,
+    BidirectionalRingAllReduce,
+    BidirectionalRingReduceScatter,
+)
+from mc.collectives.gather import BinomialGather, BinomialScatter, DirectGather, DirectScatter
+from mc.schedules import SCHEDULES, build, counts
 
-RANKS = (*range(1, 18), 32, 33)
+RANKS = (*range(1, 34), 48, 64, 100, 128, 255)
 RADIX = 3
-
-EXECUTIONS: dict[tuple[str, str], Callable] = {
-    ("all-reduce", "ring"): run.ring_all_reduce,
-    ("all-reduce", "recursive-doubling"): run.recursive_doubling_all_reduce,
-    ("all-reduce", "halving-doubling"): run.halving_doubling_all_reduce,
-    ("all-reduce", "binomial"): run.kary_all_reduce,
-    ("all-reduce", "k-ary"): lambda network, data: run.kary_all_reduce(network, data, RADIX),
-    ("reduce", "binomial"): run.kary_reduce,
-    ("reduce", "k-ary"): lambda network, data: run.kary_reduce(network, data, RADIX),
-    ("broadcast", "binomial"): run.kary_broadcast,
-    ("broadcast", "k-ary"): lambda network, data: run.kary_broadcast(network, data, RADIX),
-    ("reduce-scatter", "ring"): run.ring_reduce_scatter,
-    ("reduce-scatter", "recursive-halving"): run.recursive_halving_reduce_scatter,
-    ("all-gather", "ring"): run.ring_all_gather,
-    ("all-gather", "recursive-doubling"): run.recursive_doubling_all_gather,
-    ("all-to-all", "pairwise"): run.pairwise_all_to_all,
-    ("all-to-all", "bruck"): run.bruck_all_to_all,
-    ("all-to-all", "direct"): run.direct_all_to_all,
-    ("send-recv", "direct"): run.send_recv,
-    ("barrier", "dissemination"): run.dissemination_barrier,
+FORMS: dict[tuple[str, str], AbstractAlgorithm] = {
+    **{(collective, name): each for collective, known in ALGORITHMS.items() for name, each in known.items()},
+    **{
+        (each.collective, each.name): each
+        for each in (
+            BidirectionalRingAllGather(),
+            BidirectionalRingAllReduce(),
+            BidirectionalRingReduceScatter(),
+            BinomialGather(),
+            BinomialScatter(),
+            DirectGather(),
+            DirectScatter(),
+        )
+    },
 }
-# Pipelined and in-network algorithms are limits of many small pieces: they have tests of their own below.
-STREAMING = {
-    ("all-reduce", "tree"),
-    ("reduce", "ring"),
-    ("broadcast", "ring"),
-    *((collective, "in-network") for collective in ("all-reduce", "reduce", "broadcast", "barrier")),
+# Their closed form is the limit of many small pieces.
+STREAMS = {("all-reduce", "tree"), ("reduce", "ring"), ("broadcast", "ring")}
+# They need a shape, a full mesh or a torus, and are counted in `tests/schedules`.
+SHAPED = {
+    *(
+        (collective, "multi-ring")
+        for collective in ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce")
+    ),
+    *(
+        (collective, "direct")
+        for collective in ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce")
+    ),
+    ("all-reduce", "one-shot"),
 }
-
-
-def vectors(n: int, size: int) -> list[np.ndarray]:
-    return [np.arange(size, dtype=np.int64) * 1000 + 7 * i * i + i for i in range(n)]
-
-
-def expected(collective: str, data: list[np.ndarray]) -> list:
-    """What each rank must hold at the end."""
-    n = len(data)
-    match collective:
-        case "all-reduce":
-            return [sum(data)] * n
-        case "reduce":
-            return [sum(data)]
-        case "broadcast":
-            return [data[0]] * n
-        case "reduce-scatter":
-            return np.split(np.asarray(sum(data)), n)
-        case "all-gather":
-            return [np.concatenate(data)] * n
-        case "all-to-all":
-            return [np.concatenate([np.split(each, n)[i] for each in data]) for i in range(n)]
-        case "send-recv":
-            return [data[(i - 1) % n] for i in range(n)]
-    return [set(range(n))] * n
 
 
 @jax.jit
@@ -75,7 +56,7 @@ def _units(algorithm: AbstractAlgorithm, ranks, size):
 
 
 def closed_form(collective: str, name: str, n: int, size: int) -> dict[str, float]:
-    cost = _units(ALGORITHMS[collective][name], n, float(size))
+    cost = _units(FORMS[collective, name], n, float(size))
     return {
         "rounds": float(cost.latency_time),
         "sent": float(cost.bytes_per_rank),
@@ -84,9 +65,9 @@ def closed_form(collective: str, name: str, n: int, size: int) -> dict[str, floa
     }
 
 
-def test_every_algorithm_is_executed():
-    listed = {(collective, name) for collective, each in ALGORITHMS.items() for name in each}
-    assert listed == set(EXECUTIONS) | STREAMING
+def test_every_algorithm_has_a_schedule():
+    listed = {(collective, name) for collective, known in SCHEDULES.items() for name in known}
+    assert listed == set(FORMS) | SHAPED
 
 
 def test_every_algorithm_is_listed_under_its_own_name():
@@ -96,69 +77,38 @@ def test_every_algorithm_is_listed_under_its_own_name():
 
 
 @pytest.mark.parametrize(
-    ("collective", "name"), [pytest.param(*each, id="-".join(each)) for each in sorted(EXECUTIONS)]
+    ("collective", "name"), [pytest.param(*each, id="-".join(each)) for each in sorted(set(FORMS) - STREAMS)]
 )
-def test_counts_of_an_execution(collective, name):
+def test_counts_of_a_schedule(collective, name):
+    size = 0 if collective == "barrier" else 1
     for n in RANKS:
-        size = 64 * n  # divisible by n and by the power of 2 below it
-        data = vectors(n, 64 if collective == "all-gather" else size)
-        network = Network(n)
-        result = EXECUTIONS[collective, name](network, data)
-        network.settle()
-        for held, wanted in zip(result, expected(collective, data), strict=True):
-            np.testing.assert_equal(held, wanted)
+        found = counts(build(collective, name, n, radix=RADIX))
         counted = {
-            "rounds": network.rounds,
-            "sent": network.sent.mean(),
-            "carried": network.carried,
-            "combined": network.combined,
+            "rounds": found.rounds,
+            "sent": found.sent.mean(),
+            "carried": found.carried,
+            "combined": found.combined,
         }
         assert closed_form(collective, name, n, size) == pytest.approx(counted, rel=1e-6), f"n = {n}"
 
 
-@pytest.mark.parametrize("n", RANKS)
-@pytest.mark.parametrize("pieces", [1, 8, 64])
-@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
-def test_chain_streams(collective, pieces, n):
-    # With K pieces the last arrives K − 1 slots of B/K after the first, which took n − 1: α(n − 1) +
-    # B/bandwidth as K grows.
-    data, network = vectors(n, 64), Network(n)
-    execute = run.chain_broadcast if collective == "broadcast" else run.chain_reduce
-    result = execute(network, data, pieces)
-    network.settle()
-    np.testing.assert_equal(result, expected(collective, data))
-    form = closed_form(collective, "ring", n, 64)
-    assert network.rounds == (form["rounds"] + pieces - 1 if n > 1 else 0)
-    assert network.sent.mean() == pytest.approx(form["sent"], rel=1e-6)
-    assert max(network.sent.max(), network.received.max()) == form["carried"]
-    assert form["combined"] == (form["carried"] if collective == "reduce" else 0)
-
-
-@pytest.mark.parametrize("n", [*RANKS, 64, 100, 255])
-def test_double_tree(n):
-    data, network = vectors(n, 64), Network(n)
-    result = run.double_tree_all_reduce(network, data)
-    np.testing.assert_equal(result, expected("all-reduce", data))
-    form = closed_form("all-reduce", "tree", n, 64)
-    assert network.rounds == form["rounds"]
-    assert network.sent.mean() == pytest.approx(form["sent"], rel=1e-6)
-    assert max(network.sent.max(), network.received.max()) == form["carried"]
-    assert network.combined_by_rank.max() == form["combined"]
-
-
-@pytest.mark.parametrize("n", RANKS)
 @pytest.mark.parametrize(
-    ("collective", "ways"), [("all-reduce", 2), ("reduce", 1), ("broadcast", 1), ("barrier", 2)]
+    ("collective", "name"), [pytest.param(*each, id="-".join(each)) for each in sorted(STREAMS)]
 )
-def test_in_network(collective, ways, n):
-    data, network = vectors(n, 64), Network(n)
-    np.testing.assert_equal(run.switch_reduce(network, data, RADIX), sum(data))
-    form = closed_form(collective, "in-network", n, 0 if collective == "barrier" else 64)
-    assert form["rounds"] == ways * network.rounds == ways * run.switch_levels(n, RADIX)
-    moved = {"all-reduce": 64, "reduce": 64, "broadcast": 64 / n, "barrier": 0}[collective] if n > 1 else 0
-    assert form["sent"] == pytest.approx(moved, rel=1e-6)
-    assert form["carried"] == (0 if n == 1 or collective == "barrier" else 64)
-    assert form["combined"] == 0
+def test_counts_of_a_stream(collective, name):
+    for n in RANKS:
+        form = closed_form(collective, name, n, 1)
+        for pieces in (1, 8):
+            found = counts(build(collective, name, n, pieces=pieces))
+            assert found.rounds == (form["rounds"] + pieces - 1 if n > 1 else 0)
+            # The limit: the busiest rank is busy all the time.
+            assert (found.sent.mean(), found.busiest_port, found.busiest_combined) == pytest.approx(
+                (form["sent"], form["carried"], form["combined"]), rel=1e-6
+            ), f"n = {n}"
+        # All rounds carry at most what those of a full pipeline do: with many pieces few are not full.
+        many = counts(build(collective, name, n, pieces=512))
+        excess = (form["rounds"] - 1) / 512
+        assert form["carried"] * (1 - 1e-6) <= many.carried <= form["carried"] * (1 + excess + 1e-6)
 
 
 @pytest.mark.parametrize("n", [2, 4, 8, 64, 1024, 2**20])
@@ -180,6 +130,8 @@ def test_in_network(collective, ways, n):
         ("all-to-all", "direct", lambda n, L: 1, lambda n, L: (n - 1) / n),
         ("broadcast", "binomial", lambda n, L: L, lambda n, L: (n - 1) / n),
         ("reduce", "binomial", lambda n, L: L, lambda n, L: (n - 1) / n),
+        ("gather", "binomial", lambda n, L: L, lambda n, L: L / (2 * n)),
+        ("scatter", "direct", lambda n, L: 1, lambda n, L: (n - 1) / n**2),
         ("send-recv", "direct", lambda n, L: 1, lambda n, L: 1),
         ("barrier", "dissemination", lambda n, L: L, lambda n, L: 0),
     ],

@@ -4,8 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from mc.collectives import CollectiveError, Machine, algorithms, crossover_size
-from mc.fabric import Link
+from mc.collectives import CollectiveError, Machine, algorithms, crossings, crossover_size, evaluate
+from mc.fabric import Cluster, Link, Tier
+from tests.collectives.test_protocols import CLUSTER
 
 LINK = Link(latency=5e-6, bandwidth=5e10)
 
@@ -92,3 +93,21 @@ def test_refusals(arguments, message):
     with pytest.raises(CollectiveError) as caught:
         crossover_size(**({"ranks": 8, "link": LINK} | arguments))
     assert str(caught.value) == message
+
+
+def test_crossings_of_lines_are_the_closed_form():
+    plain = Cluster("plain", (Tier("fabric", LINK, 64),))
+    assert crossings(plain, 64) == pytest.approx([float(crossover_size(64, LINK))], rel=2e-3)
+    assert crossings(plain, 64, "halving-doubling", "ring") == []
+    assert crossings(plain, 64, "ring", "ring") == []
+
+
+def test_crossings_of_envelopes_are_where_the_faster_one_changes():
+    found = crossings(CLUSTER, 32)
+    assert found
+    for size in found:
+        below, above = (
+            {row.algorithm: row.time for row in evaluate(CLUSTER, "all-reduce", 32, size * factor)}
+            for factor in (0.98, 1.02)
+        )
+        assert (below["tree"] < below["ring"]) != (above["tree"] < above["ring"])

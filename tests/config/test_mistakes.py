@@ -151,7 +151,8 @@ MISTAKES = [
         "all-reduce",
         "allreduce",
         "model.yaml:3:24: model.exchange.collective: unknown name `allreduce`; did you mean `all-reduce`? "
-        "(one of all-reduce, reduce, broadcast, all-gather, reduce-scatter, all-to-all, send-recv, barrier)",
+        "(one of all-reduce, reduce, broadcast, all-gather, reduce-scatter, gather, scatter, all-to-all, send-recv, "
+        "barrier)",
     ),
     (
         "model.yaml",

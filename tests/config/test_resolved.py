@@ -1,7 +1,7 @@
 """The resolved configuration: complete, reloadable, and identified by its content alone."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mc.config import config_hash, load_any, load_experiment, resolved, resolved_yaml
@@ -53,6 +53,7 @@ NAMES = st.text(
 )
 
 
+@example(name="\x85", latency="0 s", ratio=1.0, seed=0, sigma=1.0)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 @given(name=NAMES, latency=TIMES, ratio=POSITIVE, seed=st.integers(0, 2**63 - 1), sigma=POSITIVE)
 def test_any_values_survive_the_round_trip(write, tmp_path, name, latency, ratio, seed, sigma):

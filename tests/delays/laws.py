@@ -22,6 +22,7 @@ from mc.delays import (
     Exponential,
     Gamma,
     GeneralisedPareto,
+    Latest,
     Lognormal,
     Mixture,
     Scaled,
@@ -178,6 +179,10 @@ COMPOSED: dict[str, Law] = {
             Slowest(_batch(Lognormal, _MEDIANS, _SIGMAS), jnp.asarray(_COUNTS, jnp.result_type(float)))
         ),
         oracle.slowest_of([_lognormal(m, s) for m, s in zip(_MEDIANS, _SIGMAS, strict=True)], _COUNTS),
+    ),
+    "latest of different kinds": Law(
+        lambda: Latest((Slowest(Exponential(1e-5), 8), Lognormal(2e-5, 0.3))),
+        oracle.slowest_of([_exponential(1e-5), _lognormal(2e-5, 0.3)], [8.0, 1.0]),
     ),
     "erlang": Law(lambda: add(Exponential(1e-5), Exponential(1e-5)), from_scipy(stats.gamma(2, scale=1e-5))),
     "hypoexponential": Law(lambda: add(Exponential(4e-5), Exponential(1e-5)), _hypoexponential(1e-5, 4e-5)),

@@ -124,3 +124,95 @@ def test_spread_jitter_and_pauses_add_up(load):
 def test_impossible_algorithm_is_an_input_error(load):
     with pytest.raises(InputError, match="bruck"):
         build_step(load(PLAIN.replace("algorithm: ring", "algorithm: bruck")))
+
+
+def _with_congestion(text, congestion):
+    return text.replace("fan_out: 16\n", f"fan_out: 16\n      congestion: {congestion}\n")
+
+
+EPISODES = "{shared_by: node, states: [{name: idle, probability: 90 %}, {name: busy, probability: 10 %, slowdown: 3, holding: 20}]}"
+
+
+def test_links_that_remember_make_steps_alike(load):
+    result = run(load(_with_congestion(PLAIN, EPISODES), "run.samples=20000", "run.realisations=400"))
+    transfer = 254 / 128 * 128e3 / 10e9
+    congestion = result.parts["congestion"]
+    assert congestion.shape == (400, 50)
+    busy = congestion > transfer
+    np.testing.assert_allclose(congestion[busy], 2 * transfer, rtol=1e-5)
+    # Each realisation starts from the stationary law; in the next step all 16 links are idle again if none begins.
+    assert_fraction(int((~busy[:, 0]).sum()), 400, 0.9**16)
+    quiet = ~busy[:, :-1]
+    begins = 0.1 / 0.9 / 20
+    assert_fraction(int((~busy[:, 1:])[quiet].sum()), int(quiet.sum()), (1 - begins) ** 16)
+    # The interval knows: the same steps, taken as independent, would promise more than they hold.
+    wide = result.estimates.mean
+    assert wide.high - wide.low > 2 * 3.92 * result.samples.std() / np.sqrt(result.samples.size)
+    assert result.waterfall.total == pytest.approx(wide.value, rel=1e-9)
+
+
+def test_growing_load_bends_the_speed_up(load):
+    growing = EPISODES.replace(", holding: 20", "").replace(
+        "{shared_by", "{growth: {per_doubling: 0.5, at_ranks: 16}, shared_by"
+    )
+    for ranks, log_odds in ((16, 0.0), (128, 1.5)):
+        result = run(load(_with_congestion(PLAIN, growing), f"plan.ranks={ranks}", "run.samples=20000"))
+        odds = np.exp(log_odds) / 9
+        idle = (1 / (1 + odds)) ** (ranks / 8)
+        assert_fraction(int((result.parts["congestion"] == 0).sum()), 20_000, idle)
+
+
+def test_many_paths_are_counted(load):
+    spread = EPISODES.replace(", holding: 20", "").replace("{shared_by", "{spread: {paths: 9}, shared_by")
+    result = run(load(_with_congestion(PLAIN, spread), "run.samples=20000"))
+    assert result.samples.shape == (1, 20_000)
+    rng = np.random.default_rng(3)
+    busy = rng.binomial(9, 0.1, (20_000, 16)).max(axis=1)
+    transfer = 254 / 128 * 128e3 / 10e9
+    expected = (9 / (9 - busy * 2 / 3) - 1) * transfer
+    assert_same_law(np.round(result.parts["congestion"] * 1e9), np.round(expected * 1e9))
+
+
+def test_nodes_pause_together_and_racks_stay_slow(load):
+    noise = (
+        "  noise:\n"
+        "    persistent: [{scope: pod, fraction: 30 %, slowdown: 2}, {scope: node, fraction: 10 %, slowdown: 1.5}]\n"
+        "    transient: [{scope: node, pauses: {probability: 5 %, delay: {family: constant, value: 1 ms}}},"
+        " {scope: all, pauses: {probability: 20 %, delay: {family: constant, value: 10 ms}}}]\n"
+    )
+    result = run(load(PLAIN.replace("model:\n", noise + "model:\n"), "run.realisations=2000"))
+    compute = result.parts["compute"] + result.parts["straggler_wait"]
+    rng = np.random.default_rng(5)
+    shape = (20_000, 16)
+    node = 1e-4 + 1e-3 * (rng.random(shape) < 0.05)
+    node = node * np.where(rng.random(shape) < 0.1, 1.5, 1.0)
+    whole = node.max(axis=1) * np.where(rng.random(20_000) < 0.3, 2.0, 1.0) + 1e-2 * (
+        rng.random(20_000) < 0.2
+    )
+    assert_same_law(np.round(compute[:, 0] * 1e6), np.round(whole * 1e6))
+    assert float(np.mean(result.parts["compute"])) == pytest.approx(
+        1.3 * 1.05 * (1e-4 + 5e-5) + 2e-3, rel=1e-3
+    )
+    assert result.waterfall.total == pytest.approx(result.estimates.mean.value, rel=1e-9)
+
+
+def test_incast_makes_a_direct_all_to_all_longer(load):
+    text = PLAIN.replace("collective: all-reduce", "collective: all-to-all").replace("ring", "direct")
+    port = "      incast: {buffer: 1 MB, window: 100 kB, penalty: 50 %}\n"
+    plain, crowded = run(load(text)), run(load(text.replace("fan_out: 16\n", "fan_out: 16\n" + port)))
+    parts = {part.name: part.time.value for part in crowded.waterfall.parts}
+    assert parts["congestion"] == pytest.approx(0.5 * (1 - 10 / 127) * parts["bandwidth"], rel=1e-4)
+    assert crowded.estimates.mean.value == pytest.approx(
+        plain.estimates.mean.value + parts["congestion"], rel=1e-6
+    )
+
+
+def test_older_chips_are_waited_for(load):
+    mixed = PLAIN.replace(
+        "      fan_out: 8\n", "      fan_out: 8\n      exceptions: [{units: 3, slowdown: 1.5}]\n"
+    )
+    result = run(load(mixed))
+    compute = result.parts["compute"] + result.parts["straggler_wait"]
+    np.testing.assert_allclose(compute, 150e-6, rtol=1e-5)
+    assert float(np.mean(result.parts["compute"])) == pytest.approx(100e-6 * (1 + 0.5 / 16), rel=1e-5)
+    assert result.samples.shape == (1, 5000)
