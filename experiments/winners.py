@@ -23,10 +23,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from mc.config.names import OBJECTIVES as EVERY_OBJECTIVE
 from mc.config.names import Objective
 from mc.delays import GeneralisedPareto
 from mc.errors import InputError
-from mc.exchange import compare
+from mc.exchange import Way, compare
 from mc.fabric import Cluster, Link, LinkNoise, Tier
 from mc.report import progress
 from mc.report.plot import check_plot, size_text
@@ -95,13 +96,16 @@ def study(
                         samples=samples,
                         most_updates=40_000_000,
                     )
-                    goals: tuple[Objective, ...] = ("floor", *OBJECTIVES)
-                    best = {goal: min(ways, key=lambda way: way.score(goal)) for goal in goals}
+                    best = {goal: _best(ways, goal) for goal in EVERY_OBJECTIVE}
                     lost = best["floor"].score("p99") / best["p99"].score("p99") - 1
                     names = {goal: way.row.algorithm for goal, way in best.items()}
                     cells.append(Cell(name, count, size, **names, lost=lost))
                     advance(1)
     return cells
+
+
+def _best(ways: Sequence[Way], objective: Objective) -> Way:
+    return min(ways, key=lambda way: way.score(objective))
 
 
 def table(cells: Sequence[Cell]) -> Table:

@@ -21,6 +21,8 @@ from mc.config import ClusterConfig
 from mc.fabric import Cluster, build_cluster
 
 NCCL = ("ring", "tree", "in-network")
+# More sizes than any log has.
+_LENGTH = 2048
 _INFINIBAND = catalog.link("InfiniBand-NDR")
 
 
@@ -58,7 +60,8 @@ def cluster_of(system: System) -> Cluster:
         links = system.cards / system.per_node
         units = system.racks if system.racks > 1 else system.nodes
         tiers.append({"name": "network", "link": between, "fan_out": units, "links_per_rank": links})
-    config = {"name": system.name, "chip": {"peak": {}}, "tiers": tiers}
+    # All have one name, so that systems of one structure share a compiled program.
+    config = {"name": "system", "chip": {"peak": {}}, "tiers": tiers}
     return build_cluster(ClusterConfig.model_validate(config))
 
 
@@ -109,8 +112,10 @@ def predict(system: System, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Seconds for each size."""
     cluster = _cluster(system)
     names = _algorithms(system, cluster)
-    times = envelope(cluster, "all-reduce", cluster.size, jnp.asarray(sizes), names, protocol=system.protocol)
-    return np.asarray(times, np.float64)
+    # Filled up to a common length, so that one compiled program serves logs of any length.
+    padded = jnp.asarray(np.pad(sizes, (0, -len(sizes) % _LENGTH), mode="edge"))
+    times = envelope(cluster, "all-reduce", cluster.size, padded, names, protocol=system.protocol)
+    return np.asarray(times, np.float64)[: len(sizes)]
 
 
 def _algorithms(system: System, cluster: Cluster) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mc.exchange import Curve, Reign, Way
     from mc.fabric import Cluster
     from mc.report.collective import CollectiveLine
+    from mc.report.plot import DrawnCurve
 
 _DEFAULT_SIZE = "64 MiB"
 
@@ -190,7 +191,7 @@ class _Answer:
                 self.exact, ask.collective, self.ranks, ask.size, ask.algorithm, protocol=ask.protocol
             )
         if trials is not None:
-            return [_sampled_line(way) for way in self._ways(trials)]
+            return [_sampled_line(way, trials.samples) for way in self._ways(trials)]
         return [
             CollectiveLine(
                 row.algorithm,
@@ -268,7 +269,7 @@ class _Answer:
             return reigns(self.exact, self.question.collective, self.ranks, protocol=self.question.protocol)
 
 
-def _sampled_line(way: "Way") -> "CollectiveLine":
+def _sampled_line(way: "Way", wanted: int) -> "CollectiveLine":
     from mc.estimate import estimate
     from mc.report.collective import CollectiveLine
 
@@ -284,6 +285,7 @@ def _sampled_line(way: "Way") -> "CollectiveLine":
         estimate(sampled.times),
         sampled.method,
         sampled.relative_error,
+        wanted,
     )
 
 
@@ -353,7 +355,11 @@ def _draw(file: Path, answer: _Answer, trials: _Trials | None) -> None:
             np.array([np.quantile(each.times, level) for each in curve.times]) for level in (0.01, 0.5, 0.99)
         )
         drawn.append(DrawnCurve(curve.algorithm, curve.sizes, middle, low, high))
-    handovers = [each.largest for each in answer.reigns()[:-1]]
+    if trials is None:
+        handovers = [each.largest for each in answer.reigns()[:-1]]
+    else:
+        handovers, text = _by_median(drawn)
+        print(text, file=sys.stderr)
     plot_collective(
         file,
         f"{answer.question.collective}, {answer.ranks:,} ranks of {answer.config.name}",
@@ -363,3 +369,21 @@ def _draw(file: Path, answer: _Answer, trials: _Trials | None) -> None:
         band="median, band p1 to p99" if trials is not None else "",
     )
     print(f"drew {file}", file=sys.stderr)
+
+
+def _by_median(drawn: "list[DrawnCurve]") -> tuple[list[float], str]:
+    """Between which sizes the least median changes hands, and that in words."""
+    import numpy as np
+
+    from mc.report.plot import size_text
+
+    sizes = drawn[0].sizes
+    best = np.argmin(np.stack([curve.middle for curve in drawn]), axis=0)
+    changes = np.flatnonzero(np.diff(best))
+    handovers = [float(np.sqrt(sizes[place] * sizes[place + 1])) for place in changes]
+    names = [drawn[best[place]].name for place in (*changes, sizes.size - 1)]
+    parts = [f"{name} up to {size_text(size)}" for name, size in zip(names, handovers, strict=False)]
+    return (
+        handovers,
+        f"Least median under noise: {', '.join([*parts, f'then {names[-1]}' if parts else names[-1]])}.",
+    )

@@ -74,7 +74,7 @@ def compare(
         objective: what `auto` and the order go by.
         samples: trials of each.
         most_updates: see `sample_times`.
-        advance: told when another one is done; `count_ways` says how many there are.
+        advance: told when another one is done.
 
     Raises:
         InputError: as `stages` does.

@@ -147,7 +147,8 @@ def prepare(
     wanted = max(_pieces(phase) for phase in phases)
     found = None
     for pieces in reversed([each for each in _PIECES if each <= wanted]):
-        if _rows(stages, phases, pieces) > _MOST_ROWS:
+        # A step updates all nodes, so there are at least as many updates as messages.
+        if _rows(stages, phases, pieces) > min(_MOST_ROWS, most_updates):
             continue
         found = _flat(cluster, one, pieces) if len(stages) == 1 else _composed(cluster, stages, pieces)
         if found is None or found.updates <= most_updates or not _is_pipelined(stages):

@@ -39,6 +39,7 @@ class CollectiveLine:
         times: mean and quantiles under noise, seconds; None for the floor alone.
         method: how they were found.
         relative_error: of the mean by the method itself, beside sampling; None where it is not known.
+        samples_wanted: how many trials were asked for; dear schedules run fewer.
     """
 
     algorithm: str
@@ -51,6 +52,7 @@ class CollectiveLine:
     times: Estimates | None = None
     method: str = "fixed"
     relative_error: float | None = 0.0
+    samples_wanted: int = 0
 
 
 def collective_json(line: CollectiveLine) -> dict[str, Any]:
@@ -129,6 +131,8 @@ def _random_cells(line: CollectiveLine, mark: str) -> tuple[str, ...]:
     how = _METHODS[line.method]
     if line.method == "growth" and line.relative_error is not None:
         how += f" (within {100 * line.relative_error:.2g} %)"
+    if times.samples < line.samples_wanted:
+        how += f", {times.samples:,} samples"
     return (
         _quantity(line.floor, Dimension.TIME),
         *(_quantity(each.value, Dimension.TIME) for each in (times.mean, times.p50, times.p99)),

@@ -44,14 +44,14 @@ class DrawnCurve:
 
 def check_plot(file: Path) -> None:
     """Raises InputError if a picture cannot be written there."""
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            "--plot: needs matplotlib, which is not installed; `pip install 'tailstep[plot]'` gets it"
-        )
     if file.suffix not in FORMATS:
         raise InputError(f"--plot: expected a file that ends in {', '.join(FORMATS)}; got {file}")
     if not file.parent.is_dir():
         raise InputError(f"--plot: there is no folder {file.parent}")
+    if find_spec("matplotlib") is None:
+        raise InputError(
+            "--plot: needs matplotlib, which is not installed; `pip install 'tailstep[plot]'` gets it"
+        )
 
 
 def plot_collective(

@@ -26,9 +26,11 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from mc.delays import AbstractDelay, ParameterError
+from mc.delays.checks import is_known
 from mc.random import key_words, levels_from_words, stream, threefry2x32
 from mc.timing.links import Disturbance, Links
 from mc.timing.program import Pattern, Program
@@ -77,8 +79,12 @@ def completion(
         raise ParameterError(
             f"links: expected {program.tiers} tiers, as the program knows; got {links.tiers}"
         )
-    if samples < 1:
-        raise ParameterError(f"samples: expected a whole number of at least 1; got {samples}")
+    if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
+        raise ParameterError(f"samples: expected a whole number of at least 1; got {samples!r}")
+    if of not in ("slowest", "each"):
+        raise ParameterError(f"of: expected `slowest` or `each`; got {of!r}")
+    if is_known(size) and not (np.isfinite(np.asarray(size)) & (np.asarray(size) >= 0)).all():
+        raise ParameterError(f"size: expected a finite number >= 0; got {size}")
     real = jnp.result_type(float)
     if start is not None and not isinstance(start, AbstractDelay):
         start = jnp.asarray(start, real)
@@ -87,6 +93,8 @@ def completion(
                 f"start: expected {program.ranks} times, or {program.ranks} x {samples}; got an array of "
                 f"shape {start.shape}"
             )
+    if start is not None and is_known(start) and not np.isfinite(np.asarray(start)).all():
+        raise ParameterError("start: expected finite times; got some that are infinite or not a number")
     return _completion(program, links, jnp.asarray(size, real), key, start, disturbance, samples, of)
 
 

@@ -1,5 +1,6 @@
 """The study of measured stragglers: its data, its fits on made-up records, and what it finds."""
 
+import functools
 import json
 
 import numpy as np
@@ -47,9 +48,17 @@ def test_the_records_are_the_published_ones():
     assert records["BLOOM"].max() == pytest.approx(111.14 / 105.17, abs=1e-4)
 
 
+@pytest.fixture(scope="module")
+def quick_rows():
+    """Rows of the quick study; what it draws is kept, so that the picture of the same samples need not draw again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stragglers, "draw", functools.cache(stragglers.draw))
+        yield study(stragglers.QUICK_SAMPLES)
+
+
 @pytest.mark.smoke
-def test_two_kinds_fit_where_one_does_not(capsys):
-    rows = {(row.trace, row.model): row for row in study(5000)}
+def test_two_kinds_fit_where_one_does_not(quick_rows):
+    rows = {(row.trace, row.model): row for row in quick_rows}
     for trace in ("AR", "ST", "BLOOM"):
         assert rows[trace, BOTH].ks < 0.65 * rows[trace, ONE].ks
     slow = rows["AR", BOTH]
@@ -59,10 +68,9 @@ def test_two_kinds_fit_where_one_does_not(capsys):
     assert slow.measured_autocorrelation > 0.99
 
 
-def test_the_command_prints_and_draws(monkeypatch, capsys, tmp_path):
+def test_the_command_prints_and_draws(monkeypatch, capsys, tmp_path, quick_rows):
     pytest.importorskip("matplotlib")
-    rows = study(200)
-    monkeypatch.setattr(stragglers, "study", lambda *_: rows)
+    monkeypatch.setattr(stragglers, "study", lambda *_: quick_rows)
     file = tmp_path / "picture.svg"
     assert main(["--quick", "--json", "--plot", str(file)]) == 0
     assert {row["trace"] for row in json.loads(capsys.readouterr().out)} == {"AR", "ST", "BLOOM"}

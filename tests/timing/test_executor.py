@@ -228,6 +228,23 @@ def test_derivatives_are_those_of_finite_differences():
     ("call", "message"),
     [
         (lambda p: completion(p, Links(1e-6, 1e9), 1.0, KEY, 0), "samples: expected a whole number of at"),
+        (lambda p: completion(p, Links(1e-6, 1e9), 1.0, KEY, 2.5), "samples: expected a whole number of at"),
+        (
+            lambda p: completion(p, Links(1e-6, 1e9), -1.0, KEY, 1),
+            "size: expected a finite number >= 0; got -1",
+        ),
+        (
+            lambda p: completion(p, Links(1e-6, 1e9), np.nan, KEY, 1),
+            "size: expected a finite number >= 0; got nan",
+        ),
+        (
+            lambda p: completion(p, Links(1e-6, 1e9), 1.0, KEY, 1, of="all"),
+            "of: expected `slowest` or `each`; got 'all'",
+        ),
+        (
+            lambda p: completion(p, Links(1e-6, 1e9), 1.0, KEY, 1, start=[0.0, 0.0, 0.0, np.nan]),
+            "start: expected finite times",
+        ),
         (
             lambda p: completion(p, Links(1e-6, 1e9), 1.0, KEY, 2, start=jnp.zeros(3)),
             "start: expected 4 times, or 4 x 2; got an array of shape (3,)",
