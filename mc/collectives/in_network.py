@@ -4,16 +4,40 @@ Switches that combine k inputs form a tree of depth ⌈log_k n⌉; a message pay
 level. Data stream through, so the bytes are paid once, and up and down at the same time. (R. Graham et al.,
 "Scalable Hierarchical Aggregation Protocol (SHArP)", COM-HPC 2016.) Ranks combine nothing.
 
+A switch holds what it has taken in until the result has come back down through it. If it can hold C bytes of a
+stream, C go through per round trip, so a stream is no faster than C over the latency of the whole way
+(`through_buffers`).
+
 On a cluster such an algorithm goes through all tiers that the group spans; see `phases.py`.
 """
 
 from typing import ClassVar
 
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
 from mc.collectives.base import AbstractAlgorithm
 from mc.collectives.cost import Counts
 from mc.collectives.integers import ceil_log
+from mc.fabric import Tier
 
 IN_NETWORK = "in-network"
+
+
+def through_buffers(
+    transfer: Float[Array, ""], carried: Float[Array, ""], round_trip: Float[Array, ""], tier: Tier
+) -> Float[Array, ""]:
+    """The transfer time of a stream through a tier's switches, given what they can hold.
+
+    Args:
+        transfer: seconds that its bytes take on the links.
+        carried: bytes of one stream.
+        round_trip: seconds up to the top and down again without any bytes.
+        tier: whose switches.
+    """
+    if tier.reduction_buffer is None:
+        return transfer
+    return jnp.maximum(transfer, carried * round_trip / tier.reduction_buffer)
 
 
 class InNetworkAllReduce(AbstractAlgorithm):

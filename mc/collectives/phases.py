@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from mc.collectives.cost import DEFAULT_RADIX, Cost, Machine
-from mc.collectives.in_network import IN_NETWORK
+from mc.collectives.in_network import IN_NETWORK, through_buffers
 from mc.collectives.protocols import costs_under
 from mc.collectives.seen import as_seen
 from mc.collectives.stages import Stage
@@ -139,14 +139,21 @@ def _slowest(kinds: Sequence[Stage], costs: Sequence[Cost]) -> Cost:
 
 
 def _through_switches(cluster: Cluster, stage: Stage, size: Float[Array, ""]) -> list[Phase]:
+    tiers = [cluster.tiers[index] for index in stage.tiers]
     costs = [
-        stage.algorithm.cost(units, size / stripes, machine_of(cluster, (cluster.tiers[index],)))
-        for index, units, stripes in zip(stage.tiers, stage.units, stage.stripes, strict=True)
+        stage.algorithm.cost(units, size / stripes, machine_of(cluster, (tier,)))
+        for tier, units, stripes in zip(tiers, stage.units, stage.stripes, strict=True)
     ]
-    times = jnp.stack([cost.bandwidth_time for cost in costs])
+    round_trip = sum((cost.latency_time for cost in costs), jnp.zeros((), size.dtype))
+    times = jnp.stack(
+        [
+            through_buffers(cost.bandwidth_time, cost.bandwidth_time * tier.link.bandwidth, round_trip, tier)
+            for cost, tier in zip(costs, tiers, strict=True)
+        ]
+    )
     slowest = jnp.argmax(times)
     costs = [
-        eqx.tree_at(lambda c: c.bandwidth_time, cost, jnp.where(slowest == place, cost.bandwidth_time, 0.0))
+        eqx.tree_at(lambda c: c.bandwidth_time, cost, jnp.where(slowest == place, times[place], 0.0))
         for place, cost in enumerate(costs)
     ]
     return [

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
 from mc.collectives.cost import DEFAULT_RADIX, Cost
-from mc.collectives.in_network import IN_NETWORK
+from mc.collectives.in_network import IN_NETWORK, through_buffers
 from mc.collectives.integers import ceil_log, to_integer
 from mc.collectives.stages import Stage
 from mc.config.protocol import Family
@@ -175,14 +175,26 @@ def _through_switches(
         )
         for tier, units in zip(tiers, stage.units, strict=True)
     ]
+    latencies = hop_latencies(tiers, stage.protocol, "in-network")
+    round_trip = jnp.zeros((), size.dtype)
+    for each, latency in zip(counts, latencies, strict=True):
+        round_trip = round_trip + jnp.asarray(each.hops, size.dtype) * latency
+    streams = [
+        jnp.asarray(each.carried, size.dtype) * size / stripes
+        for each, stripes in zip(counts, stage.stripes, strict=True)
+    ]
     times = jnp.stack(
         [
-            each.carried * size / (bandwidth_per_rank(tier, stage.protocol, "in-network", width) * stripes)
-            for each, tier, width, stripes in zip(counts, tiers, stage.width, stage.stripes, strict=True)
+            through_buffers(
+                carried / bandwidth_per_rank(tier, stage.protocol, "in-network", width),
+                carried,
+                round_trip,
+                tier,
+            )
+            for carried, tier, width in zip(streams, tiers, stage.width, strict=True)
         ]
     )
     slowest = jnp.argmax(times)
-    latencies = hop_latencies(tiers, stage.protocol, "in-network")
     found = []
     for place, each in enumerate(counts):
         hops = jnp.asarray(each.hops, size.dtype)

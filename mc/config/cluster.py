@@ -13,7 +13,7 @@ from mc.config.exceptions import ExceptionConfig
 from mc.config.hardware import Chip, ChipConfig, Link
 from mc.config.names import SchemaVersion
 from mc.config.noise import NoiseConfig
-from mc.config.quantities import PositiveRatio, Slowdown, Time
+from mc.config.quantities import PositiveRatio, PositiveSize, Slowdown, Time
 from mc.config.shape import FullyConnectedConfig, ShapeConfig, TorusConfig
 from mc.document import StrictModel, did_you_mean, located
 
@@ -33,6 +33,8 @@ class TierConfig(StrictModel):
         links_per_rank: links of this tier that one chip has to itself.
         oversubscription: divides the bandwidth a rank gets.
         reduction_radix: how many inputs the tier's switches combine; None if they do not reduce.
+        reduction_buffer: bytes of one stream that the tier's switches can hold while they reduce it; None for
+            no limit.
         hop_latency: seconds per switch hop, for in-network algorithms; the link's latency if left out.
         jitter: added to each message of a rank, seconds.
         congestion: random link states.
@@ -47,6 +49,7 @@ class TierConfig(StrictModel):
     links_per_rank: PositiveRatio = 1.0
     oversubscription: Slowdown = 1.0
     reduction_radix: Annotated[int, Field(ge=2)] | None = None
+    reduction_buffer: PositiveSize | None = None
     hop_latency: Time = Field(default_factory=lambda data: data["link"].latency)
     jitter: TimeDelay | None = None
     congestion: CongestionConfig | None = None
@@ -203,6 +206,11 @@ def _exceptions(tiers: tuple[TierConfig, ...]) -> list[tuple[ExceptionConfig, ..
 
 def _misshapen(tiers: tuple[TierConfig, ...]) -> _Found:
     for index, tier in enumerate(tiers):
+        if tier.reduction_buffer is not None and tier.reduction_radix is None:
+            yield (
+                ("tiers", index, "reduction_buffer"),
+                "expected a reduction_radix with it, since these switches do not reduce",
+            )
         shape = tier.shape
         if shape is None:
             continue

@@ -24,6 +24,7 @@ def build_cluster(config: ClusterConfig) -> Cluster:
             fan_out,
             hop_latency=tier.hop_latency,
             reduction_radix=tier.reduction_radix,
+            reduction_buffer=tier.reduction_buffer,
             protocols=tuple(build_protocol(each, tier.links_per_rank) for each in tier.link.protocols or ()),
             shape=_shape(tier.shape),
             variations=_variations(tier, index, names),

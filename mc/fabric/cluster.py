@@ -25,6 +25,9 @@ class FabricError(InputError):
     """A tier, a cluster or a group of ranks cannot be."""
 
 
+_BUFFER = scalar("reduction_buffer", minimum=0.0, open_minimum=True)
+
+
 class Tier(eqx.Module):
     """One level of the interconnect.
 
@@ -37,6 +40,7 @@ class Tier(eqx.Module):
         variations: units whose links differ from `link`.
         hop_latency: seconds per switch hop, for in-network algorithms; the link's latency if left out.
         reduction_radix: how many inputs the tier's switches combine, at least 2; None if they do not reduce.
+        reduction_buffer: bytes of one stream that a switch can hold while it reduces; None for no limit.
         protocols: the ways to send over the link, each name once; without any, the link is a line.
     """
 
@@ -46,6 +50,9 @@ class Tier(eqx.Module):
     sizes: tuple[int, ...] | None = eqx.field(static=True)
     hop_latency: Float[Array, ""] = eqx.field(converter=scalar("hop_latency", minimum=0.0))
     reduction_radix: int | None = eqx.field(static=True)
+    reduction_buffer: Float[Array, ""] | None = eqx.field(
+        converter=lambda value: None if value is None else _BUFFER(value)
+    )
     protocols: tuple[Protocol, ...]
     shape: Shape = eqx.field(static=True)
     variations: tuple[Variation, ...]
@@ -58,6 +65,7 @@ class Tier(eqx.Module):
         *,
         hop_latency: Any = None,
         reduction_radix: int | None = None,
+        reduction_buffer: Any = None,
         protocols: tuple[Protocol, ...] = (),
         shape: Shape | None = None,
         variations: tuple[Variation, ...] = (),
@@ -74,6 +82,7 @@ class Tier(eqx.Module):
         self.sizes = sizes if len(set(sizes)) > 1 else None
         self.hop_latency = link.latency if hop_latency is None else hop_latency
         self.reduction_radix = reduction_radix
+        self.reduction_buffer = reduction_buffer
         self.protocols = protocols
         self.shape = Switched() if shape is None else shape
         self.variations = variations
