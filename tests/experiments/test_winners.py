@@ -2,10 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from experiments import winners
 from experiments.winners import Cell, main, plot, study
+from mc.collectives import Row
+from mc.exchange import SampledTimes, Way
 
 CELLS = [
     Cell(jitter, ranks, size, "ring", "k-ary", "binomial", 0.5)
@@ -15,10 +18,21 @@ CELLS = [
 ]
 
 
-def test_large_jitter_changes_the_winner():
-    (cell,) = study((16,), (1024.0,), {"1,000 times": 1000.0}, 400)
-    assert cell.floor != cell.p99
-    assert cell.lost > 0.2
+def test_a_cell_names_the_best_by_each_objective(monkeypatch):
+    def way(name, floor, times):
+        row = Row(name, "none", floor, None, None, 1, 0.0)
+        return Way(row, (), SampledTimes(floor, np.asarray(times), "schedule"))
+
+    # By floor, by mean, and by p99 in turn.
+    found = [
+        way("a", 1.0, [1.0] * 98 + [90.0] * 2),
+        way("b", 2.0, [2.0] * 98 + [8.0] * 2),
+        way("c", 3.0, [4.0] * 100),
+    ]
+    monkeypatch.setattr(winners, "compare", lambda *_, **__: found)
+    (cell,) = study((16,), (1024.0,), {"measured": 1.0})
+    assert (cell.floor, cell.mean, cell.p99) == ("a", "b", "c")
+    assert cell.lost == pytest.approx(90 / 4 - 1)
 
 
 def test_the_command_prints_and_draws(monkeypatch, capsys, tmp_path):
