@@ -22,6 +22,9 @@ FLOORS = (
     "document",
     "catalog",
     "config",
+    "transformer",
+    "parallel",
+    "goodput",
     "random",
     "delays",
     "fabric",
@@ -30,13 +33,27 @@ FLOORS = (
     "collectives",
     "exchange",
     "step",
+    "pipeline",
+    "training",
     "estimate",
     "results",
     "experiment",
     "report",
     "cli",
 )
-WITHOUT_JAX = ("errors", "units", "document", "catalog", "config", "estimate", "results", "report")
+WITHOUT_JAX = (
+    "errors",
+    "units",
+    "document",
+    "catalog",
+    "config",
+    "transformer",
+    "parallel",
+    "goodput",
+    "estimate",
+    "results",
+    "report",
+)
 JAX_AND_KIN = frozenset({"jax", "jaxlib", "equinox", "optax", "chex"})
 
 
