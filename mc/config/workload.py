@@ -1,13 +1,13 @@
-"""The model file (what a step computes and exchanges) and the plan file (how it is spread over ranks)."""
+"""The model file: what a step computes and exchanges."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from mc.config.checks import require_one_of
-from mc.config.names import Algorithm, Collective, Format, Objective, SchemaVersion
-from mc.config.protocol import AUTO, EVERY
+from mc.config.names import Collective, Format, SchemaVersion
 from mc.config.quantities import Compute, Probability, Size, Time
+from mc.config.transformer import TransformerConfig
 from mc.document import StrictModel, located
 
 
@@ -45,43 +45,24 @@ class ExchangeConfig(StrictModel):
 
 
 class ModelConfig(StrictModel):
-    """One training step of one rank."""
-
-    schema_version: SchemaVersion = 1
-    name: Annotated[str, Field(min_length=1)]
-    compute: ComputeConfig
-    exchange: ExchangeConfig
-
-
-class PlanConfig(StrictModel):
-    """How many ranks take part (`all` of the cluster or a number), and how they exchange.
+    """What a training step has to do: the shape of a transformer, or one compute phase and one exchange.
 
     Attributes:
-        ranks: how many.
-        algorithm: a name, `hierarchical`, or `auto` for the fastest.
-        objective: what `auto` goes by: the `floor` with links idle, or the `mean` or `p99` under their noise.
-        protocol: a name from the links' tables, `auto` for the fastest, `none` for latency and bandwidth
-            alone.
+        transformer: the shape, in numbers.
+        hugging_face: a `config.json` to read it from, relative to this file; the loader puts `transformer`
+            in its place.
+        compute: of each rank, once.
+        exchange: what follows it.
     """
 
     schema_version: SchemaVersion = 1
-    name: Annotated[str, Field(min_length=1)] | None = None
-    ranks: int | Literal["all"]
-    algorithm: Algorithm = "auto"
-    objective: Objective = "floor"
-    protocol: Annotated[str, Field(min_length=1)] = AUTO
+    name: Annotated[str, Field(min_length=1)]
+    transformer: TransformerConfig | None = None
+    hugging_face: Annotated[str, Field(min_length=1)] | None = None
+    compute: ComputeConfig | None = None
+    exchange: ExchangeConfig | None = None
 
-    @field_validator("protocol")
-    @classmethod
-    def _check_protocol(cls, value: str) -> str:
-        if value == EVERY:
-            raise ValueError("expected one protocol, `auto` or `none`; got `all`")
-        return value
-
-    @field_validator("ranks", mode="before")
-    @classmethod
-    def _check_ranks(cls, value: Any) -> Any:
-        if value == "all" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-            return value
-        shown = repr(value) if not isinstance(value, dict | list) else "a collection"
-        raise ValueError(f"expected `all` or a whole number of at least 1; got {shown}")
+    @model_validator(mode="after")
+    def _one_way(self) -> "ModelConfig":
+        require_one_of(self, ("transformer",), ("hugging_face",), ("compute", "exchange"))
+        return self
