@@ -43,6 +43,11 @@ from mc.config.noise import PausesConfig as PausesConfig
 from mc.config.noise import PersistentConfig as PersistentConfig
 from mc.config.noise import SlowChipsConfig as SlowChipsConfig
 from mc.config.noise import TransientConfig as TransientConfig
+from mc.config.plan import DocumentsConfig as DocumentsConfig
+from mc.config.plan import FormatsConfig as FormatsConfig
+from mc.config.plan import OverlapConfig as OverlapConfig
+from mc.config.plan import PlanConfig as PlanConfig
+from mc.config.plan import RoutingConfig as RoutingConfig
 from mc.config.protocol import FamilyConfig as FamilyConfig
 from mc.config.protocol import ProtocolConfig as ProtocolConfig
 from mc.config.resolved import config_hash as config_hash
@@ -51,4 +56,3 @@ from mc.config.resolved import resolved_yaml as resolved_yaml
 from mc.config.workload import ComputeConfig as ComputeConfig
 from mc.config.workload import ExchangeConfig as ExchangeConfig
 from mc.config.workload import ModelConfig as ModelConfig
-from mc.config.workload import PlanConfig as PlanConfig

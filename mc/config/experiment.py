@@ -6,9 +6,10 @@ from pydantic import Field, model_validator
 
 from mc.config.cluster import ClusterConfig
 from mc.config.names import Method, SchemaVersion
+from mc.config.plan import PlanConfig
 from mc.config.protocol import AUTO, NONE
 from mc.config.quantities import Probability
-from mc.config.workload import ModelConfig, PlanConfig
+from mc.config.workload import ModelConfig
 from mc.document import StrictModel, did_you_mean, located
 
 

@@ -14,9 +14,10 @@ from mc.config import shipped
 from mc.config.cluster import ClusterConfig
 from mc.config.experiment import ExperimentConfig
 from mc.config.names import KINDS, Kind
+from mc.config.plan import PlanConfig
 from mc.config.references import REFERENCES, expand_catalog_ids, splice_references
 from mc.config.sample_files import read_samples
-from mc.config.workload import ModelConfig, PlanConfig
+from mc.config.workload import ModelConfig
 from mc.document import (
     ConfigError,
     Document,

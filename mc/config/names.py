@@ -4,6 +4,8 @@ Plain literals, so that checking a file needs no JAX; a test keeps them in step 
 engine.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator
@@ -60,4 +62,8 @@ COLLECTIVES: tuple[str, ...] = get_args(Collective)
 ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 FORMATS: tuple[str, ...] = get_args(Format)
+# Bytes of one number; tf32 is stored as fp32.
+FORMAT_BYTES: Mapping[str, float] = MappingProxyType(
+    {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "fp4": 0.5, "int8": 1}
+)
 KINDS: tuple[Kind, ...] = get_args(Kind)

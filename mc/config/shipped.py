@@ -70,7 +70,7 @@ def kind_of(keys: set[str], folder: str) -> Kind | None:
     telling: dict[Kind, set[str]] = {
         "cluster": {"chip", "tiers", "noise"},
         "model": {"compute", "exchange"},
-        "plan": {"ranks", "algorithm"},
+        "plan": {"ranks", "algorithm", "tp", "cp", "pp", "dp", "ep", "micro_batch", "global_batch"},
         "experiment": {"cluster", "model", "plan", "run"},
     }
     scores = {kind: len(telling[kind] & keys) for kind in KINDS}

@@ -284,7 +284,6 @@ def test_mistakes_of_all_files_come_at_once(write):
         ("cluster.yaml", 10, "cluster.tiers.1.fan_out"),
         ("experiment.yaml", 5, "run.samples"),
         ("model.yaml", 3, "model.exchange.size"),
-        ("plan.yaml", 1, "plan.ranks"),
         ("plan.yaml", 2, "plan.rnks"),
     ]
 
