@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from mc.catalog.efficiency import EfficiencyFigures
 from mc.catalog.figure import BandwidthFigure, ComputeRateFigure, Figure, PowerFigure, SizeFigure, Text
 from mc.document import StrictModel
 
@@ -23,6 +24,7 @@ class Chip(StrictModel):
         memory_size: bytes.
         memory_bandwidth: bytes/s.
         power: design power of the chip or module, watts; None if no figure is known.
+        efficiency: what is reached of the peaks, the set of its generation; None if nobody fitted one.
         scale_up_link: id of the link that joins the chips of a node, rack or pod.
         scale_out_link: id of the network link that such chips usually come with; None if there
             is no usual one.
@@ -37,6 +39,7 @@ class Chip(StrictModel):
     memory_size: SizeFigure
     memory_bandwidth: BandwidthFigure
     power: PowerFigure | None = None
+    efficiency: EfficiencyFigures | None = None
     scale_up_link: Text | None = None
     scale_out_link: Text | None = None
     note: Text | None = None
@@ -50,4 +53,9 @@ class Chip(StrictModel):
             "power": self.power,
         }
         peaks = {f"peak.{number_format}": figure for number_format, figure in self.peak.items()}
-        return peaks | {key: figure for key, figure in named.items() if figure is not None}
+        reached = {} if self.efficiency is None else self.efficiency.figures
+        return (
+            peaks
+            | {key: figure for key, figure in named.items() if figure is not None}
+            | {f"efficiency.{key}": figure for key, figure in reached.items()}
+        )

@@ -13,6 +13,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field, model_validator
 
 from mc.catalog.chip import Chip
+from mc.catalog.efficiency import EfficiencyFigures
 from mc.catalog.link import LinkFigures
 from mc.catalog.protocol import ProtocolTable
 from mc.document import Document, Node, StrictModel, did_you_mean, located, read, validate
@@ -59,6 +60,17 @@ class ProtocolsFile(StrictModel):
         return self
 
 
+class EfficienciesFile(StrictModel):
+    """The content of `efficiencies.yaml`."""
+
+    sets: Annotated[tuple[EfficiencyFigures, ...], Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> "EfficienciesFile":
+        _refuse_repeats("sets", [each.id for each in self.sets])
+        return self
+
+
 def _refuse_repeats(key: str, ids: Sequence[str]) -> None:
     found = [
         ((key, index, "id"), f"expected another id; `{name}` is taken")
@@ -72,7 +84,8 @@ def _refuse_repeats(key: str, ids: Sequence[str]) -> None:
 @cache
 def chips() -> Mapping[str, Chip]:
     """All chips by id, in the order of the file."""
-    return MappingProxyType({each.id: each for each in validate(read(DATA / "chips.yaml"), ChipsFile).chips})
+    document = with_efficiencies(read(DATA / "chips.yaml"), read(DATA / "efficiencies.yaml"))
+    return MappingProxyType({each.id: each for each in validate(document, ChipsFile).chips})
 
 
 @cache
@@ -88,23 +101,31 @@ def with_protocols(links: Document, protocols: Document) -> Document:
     An id that no table has stays, and is refused as a table that is none.
     """
     validate(protocols, ProtocolsFile)
-    tables = {
-        str(table.mapping["id"].value): table
-        for table in _items(protocols, "tables")
-        if table.mapping is not None
-    }
+    return _joined(links, "links", "protocols", _items(protocols, "tables"))
 
-    def joined(link: Node) -> Node:
-        entries = link.mapping
-        table = None if entries is None or "protocols" not in entries else entries["protocols"].value
-        if entries is None or not isinstance(table, str) or table not in tables:
-            return link
-        return Node({**entries, "protocols": tables[table]}, link.position, link.key_position)
 
-    root = links.root.mapping or {}
-    items = [joined(link) for link in _items(links, "links")]
-    listed = Node(items, root["links"].position, root["links"].key_position)
-    return Document(links.file, Node({**root, "links": listed}, links.root.position, links.root.key_position))
+def with_efficiencies(chips: Document, efficiencies: Document) -> Document:
+    """The document of chips with the sets of efficiencies in the place of their ids, likewise."""
+    validate(efficiencies, EfficienciesFile)
+    return _joined(chips, "chips", "efficiency", _items(efficiencies, "sets"))
+
+
+def _joined(document: Document, listed: str, key: str, tables: list[Node]) -> Document:
+    """The document whose `listed` entries have a table in the place of the id that they give as `key`."""
+    named = {str(table.mapping["id"].value): table for table in tables if table.mapping is not None}
+
+    def joined(entry: Node) -> Node:
+        entries = entry.mapping
+        name = None if entries is None or key not in entries else entries[key].value
+        if entries is None or not isinstance(name, str) or name not in named:
+            return entry
+        return Node({**entries, key: named[name]}, entry.position, entry.key_position)
+
+    root = document.root.mapping or {}
+    items = [joined(entry) for entry in _items(document, listed)]
+    replaced = Node(items, root[listed].position, root[listed].key_position)
+    whole = Node({**root, listed: replaced}, document.root.position, document.root.key_position)
+    return Document(document.file, whole)
 
 
 def _items(document: Document, key: str) -> list[Node]:

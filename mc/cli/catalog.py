@@ -41,7 +41,7 @@ def _select(name: str | None, kind: str | None) -> list[Chip | LinkFigures]:
 
 def _plain(entry: Chip | LinkFigures) -> dict[str, Any]:
     """An entry as JSON: its fields, and its figures by dotted name."""
-    fields = entry.model_dump(exclude={"peak", "protocols", *entry.figures}, exclude_none=True)
+    fields = entry.model_dump(exclude={"peak", "protocols", "efficiency", *entry.figures}, exclude_none=True)
     if isinstance(entry, LinkFigures):
         fields["bandwidth_per_direction"] = entry.bandwidth_per_direction
         if entry.protocols is not None:

@@ -39,6 +39,7 @@ def _chip(name: str) -> dict[str, Any]:
         memory_size=_text(chip.memory_size),
         memory_bandwidth=_text(chip.memory_bandwidth),
         power=_text(chip.power),
+        efficiency=None if chip.efficiency is None else chip.efficiency.values(),
     )
 
 

@@ -11,6 +11,7 @@ from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_va
 from pydantic_core import CoreSchema, core_schema
 
 from mc.config import from_catalog
+from mc.config.efficiency import EfficiencyConfig
 from mc.config.protocol import ProtocolConfig, check_protocols
 from mc.config.quantities import Bandwidth, ComputeRate, EnergyPerBit, Length, PositiveSize, Power, Time
 from mc.document import StrictModel, located
@@ -81,6 +82,7 @@ class ChipConfig(StrictModel):
         memory_size: bytes.
         memory_bandwidth: bytes/s.
         power: watts.
+        efficiency: what is reached of the peaks; the defaults of `EfficiencyConfig` if left out.
     """
 
     name: str | None = None
@@ -88,6 +90,7 @@ class ChipConfig(StrictModel):
     memory_size: PositiveSize | None = None
     memory_bandwidth: Bandwidth | None = None
     power: Power | None = None
+    efficiency: EfficiencyConfig | None = None
 
 
 @dataclass(frozen=True)

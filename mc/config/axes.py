@@ -1,0 +1,64 @@
+"""Which ranks a group has, where ranks are numbered through several dimensions.
+
+A group is all ranks that differ in the digits of some dimensions only. Each run of neighbouring digits is an
+*axis*: so many ranks, a stride apart. Most groups have one axis; one has two where another dimension lies
+between its parts, as the replicas over dp and cp under the order tp, cp, pp, dp.
+"""
+
+from collections.abc import Iterable
+
+# How many ranks, and how far apart. A group has some, innermost first; none if it is one rank.
+Axis = tuple[int, int]
+Axes = tuple[Axis, ...]
+
+
+def joined(axes: Iterable[Axis]) -> Axes:
+    """Axes, innermost first, with two made one where one goes on where the other ends."""
+    found: list[Axis] = []
+    for size, stride in axes:
+        if size == 1:
+            continue
+        if found and stride == found[-1][0] * found[-1][1]:
+            found[-1] = (found[-1][0] * size, found[-1][1])
+        else:
+            found.append((size, stride))
+    return tuple(found)
+
+
+def cut(axes: Axes, skip: int, take: int) -> Axes | None:
+    """A part of the ranks of joined axes: those that differ in the digit (n // skip) % take of their number n.
+
+    None if these are no axes: 6 of 4 x 4 ranks that are not neighbours throughout.
+    """
+    found: list[Axis] = []
+    for size, stride in axes:
+        if take == 1:
+            break
+        if skip >= size:
+            if skip % size:
+                return None
+            skip //= size
+            continue
+        if size % skip:
+            return None
+        size, stride, skip = size // skip, stride * skip, 1
+        if max(size, take) % min(size, take):
+            return None
+        found.append((min(size, take), stride))
+        take = max(take // size, 1)
+    return joined(found) if take == 1 else None
+
+
+def axes_of(sizes: Iterable[tuple[str, int]], among: frozenset[str]) -> Axes:
+    """The axes of the group that differs in the dimensions `among`.
+
+    Args:
+        sizes: every dimension with its size, innermost first.
+        among: names of dimensions.
+    """
+    found, stride = [], 1
+    for name, size in sizes:
+        if name in among:
+            found.append((size, stride))
+        stride *= size
+    return joined(found)
