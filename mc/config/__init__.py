@@ -24,6 +24,7 @@ from mc.config.delay import TimeDelay as TimeDelay
 from mc.config.delay import WeibullDelay as WeibullDelay
 from mc.config.experiment import ExperimentConfig as ExperimentConfig
 from mc.config.experiment import RunConfig as RunConfig
+from mc.config.failures import FailuresConfig as FailuresConfig
 from mc.config.hardware import ChipConfig as ChipConfig
 from mc.config.hardware import LinkConfig as LinkConfig
 from mc.config.hardware import PeakConfig as PeakConfig

@@ -1,16 +1,21 @@
 """The experiment file, and the checks that need more than one of its parts."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from mc.config.cluster import ClusterConfig
+from mc.config.failures import FailuresConfig
 from mc.config.names import Method, SchemaVersion
-from mc.config.plan import PlanConfig
+from mc.config.plan import FOR_EVERY_MODEL, PlanConfig
+from mc.config.plan_checks import plan_problems, resolved_dp
 from mc.config.protocol import AUTO, NONE
 from mc.config.quantities import Probability
 from mc.config.workload import ModelConfig
 from mc.document import StrictModel, did_you_mean, located
+
+# A path below the experiment, and what is wrong there.
+_Problem = tuple[tuple[str | int, ...], str]
 
 
 class RunConfig(StrictModel):
@@ -34,7 +39,17 @@ class RunConfig(StrictModel):
 
 
 class ExperimentConfig(StrictModel):
-    """All that determines a result."""
+    """All that determines a result.
+
+    Attributes:
+        name: for people.
+        description: likewise.
+        cluster: the chips and what joins them.
+        model: what a step has to do.
+        plan: who does which part.
+        run: how to find out.
+        failures: of chips, for the time that a job takes over days; only where the model is a transformer.
+    """
 
     schema_version: SchemaVersion = 1
     name: Annotated[str, Field(min_length=1)]
@@ -43,15 +58,29 @@ class ExperimentConfig(StrictModel):
     model: ModelConfig
     plan: PlanConfig
     run: RunConfig = RunConfig()
+    failures: FailuresConfig | None = None
 
     @property
     def ranks(self) -> int:
         """How many ranks take part."""
         return self.cluster.size if self.plan.ranks == "all" else self.plan.ranks
 
+    @property
+    def dp(self) -> int:
+        """How many replicas of a transformer there are."""
+        return resolved_dp(self.plan, self.ranks)
+
+    @model_serializer(mode="wrap")
+    def _without_idle_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # How a transformer is cut says nothing about another model.
+        found = handler(self)
+        if self.model.transformer is None:
+            found["plan"] = {key: each for key, each in found["plan"].items() if key in FOR_EVERY_MODEL}
+        return found
+
     @model_validator(mode="after")
     def _fits(self) -> "ExperimentConfig":
-        found: list[tuple[tuple[str | int, ...], str]] = []
+        found: list[_Problem] = []
         if self.ranks > self.cluster.size:
             asked = f"{self.ranks} ranks asked for, the cluster has {self.cluster.size_text}"
             message = f"{asked}; expected `all` or at most {self.cluster.size}"
@@ -64,18 +93,59 @@ class ExperimentConfig(StrictModel):
         if lasting and self.run.realisations == 1 and self.run.samples > 1:
             reason = f"since steps are alike where the links of `{lasting[0]}` remember their state"
             found.append((("run", "realisations"), f"expected 2 or more, {reason}; got 1"))
-        number_format, offered = self.model.compute.format, self.cluster.chip.peak.offered
-        if number_format is not None and number_format not in offered:
-            chip = self.cluster.chip.name or "the chip"
-            message = f"{chip} does not offer {number_format}; expected one of {', '.join(offered) or 'none'}"
-            found.append((("model", "compute", "format"), message))
-        found += self._exceptional_chips()
+        found += self._formats()
+        found += self._dimensions()
         found += self._unknown_protocol()
         if found:
             raise located("ExperimentConfig", found)
         return self
 
-    def _unknown_protocol(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def _dimensions(self) -> list[_Problem]:
+        """A plan that the model cannot be cut by, or that is about another kind of model."""
+        shape = self.model.transformer
+        if shape is not None:
+            whole = "the cluster" if self.plan.ranks == "all" else "the plan"
+            return [
+                (("plan", *path), text) for path, text in plan_problems(self.plan, shape, self.ranks, whole)
+            ]
+        if self.model.compute is None:
+            return []
+        text = (
+            "expected none, since only a `transformer` can be cut so; the model has `compute` and `exchange`"
+        )
+        return [(("plan", name), text) for name in self.plan.for_transformers]
+
+    def _formats(self) -> list[_Problem]:
+        """Number formats that chips of the cluster cannot compute in."""
+        asked: dict[tuple[str | int, ...], str] = {}
+        if self.model.transformer is not None:
+            formats = self.plan.formats
+            asked = {
+                ("plan", "formats", "math"): formats.math,
+                ("plan", "formats", "attention"): formats.attention,
+            }
+        elif self.model.compute is not None and self.model.compute.format is not None:
+            asked = {("model", "compute", "format"): self.model.compute.format}
+        ranks = min(self.ranks, self.cluster.size)
+        others = [chip for _, chip, _ in self.cluster.chips(ranks) if chip != self.cluster.chip]
+        if others and not asked and self.model.compute is not None:
+            text = (
+                "expected `flop`, `format` and `efficiency`, since the cluster has several chips; got `time`"
+            )
+            return [(("model", "compute", "time"), text)]
+        chips = [(self.cluster.chip, "the chip"), *((chip, "a chip of the exceptions") for chip in others)]
+        return [
+            (
+                path,
+                f"{chip.name or unnamed} does not offer {number_format}; "
+                f"expected one of {', '.join(chip.peak.offered) or 'none'}",
+            )
+            for path, number_format in asked.items()
+            for chip, unnamed in chips
+            if number_format not in chip.peak.offered
+        ]
+
+    def _unknown_protocol(self) -> list[_Problem]:
         """A protocol that no link of the cluster has."""
         name = self.plan.protocol
         links = [tier.link for tier in self.cluster.tiers]
@@ -87,23 +157,3 @@ class ExperimentConfig(StrictModel):
         else:
             text = f"unknown protocol `{name}`; {did_you_mean(name, (*known, AUTO, NONE))}"
         return [(("plan", "protocol"), text)]
-
-    def _exceptional_chips(self) -> list[tuple[tuple[str | int, ...], str]]:
-        """Chips of some units that cannot compute what the model asks for."""
-        compute, ranks = self.model.compute, min(self.ranks, self.cluster.size)
-        others = [chip for _, chip, _ in self.cluster.chips(ranks) if chip != self.cluster.chip]
-        if others and compute.format is None:
-            text = (
-                "expected `flop`, `format` and `efficiency`, since the cluster has several chips; got `time`"
-            )
-            return [(("model", "compute", "time"), text)]
-        number_format = str(compute.format)
-        return [
-            (
-                ("model", "compute", "format"),
-                f"{chip.name or 'a chip of the exceptions'} does not offer {number_format}; "
-                f"expected one of {', '.join(chip.peak.offered) or 'none'}",
-            )
-            for chip in others
-            if number_format not in chip.peak.offered
-        ]
