@@ -1,7 +1,7 @@
 """From a path and overrides to a configuration.
 
 The order of events: read the file, merge what it extends, let overrides replace references, resolve the
-references, apply the other overrides, read files of samples, validate. Whatever goes wrong on the way is
+references and import shapes of models, apply the other overrides, read files of samples, validate. Whatever goes wrong on the way is
 collected as far as it can be.
 """
 
@@ -13,6 +13,8 @@ from typing import Any
 from mc.config import shipped
 from mc.config.cluster import ClusterConfig
 from mc.config.experiment import ExperimentConfig
+from mc.config.hugging_face import KEY as HUGGING_FACE
+from mc.config.hugging_face import import_shape
 from mc.config.names import KINDS, Kind
 from mc.config.plan import PlanConfig
 from mc.config.references import REFERENCES, expand_catalog_ids, splice_references
@@ -21,6 +23,7 @@ from mc.config.workload import ModelConfig
 from mc.document import (
     ConfigError,
     Document,
+    Node,
     Override,
     Position,
     Problem,
@@ -39,6 +42,8 @@ MODELS: dict[Kind, type[StrictModel]] = {
     "plan": PlanConfig,
     "experiment": ExperimentConfig,
 }
+# Where each kind of file that has a model has it.
+_MODEL_PATHS: dict[Kind, tuple[str, ...]] = {"model": (), "experiment": ("model",)}
 PathLike = str | os.PathLike[str]
 
 
@@ -136,6 +141,15 @@ def _build(kind: Kind, document: Document, overrides: Sequence[str]) -> StrictMo
         parsed = [each for each in parsed if not _replaces_reference(each) and each.path[0] not in failed]
     elif kind == "cluster":
         document = Document(document.file, expand_catalog_ids(document.root))
+    if kind in _MODEL_PATHS and "model" not in failed:
+        path = _MODEL_PATHS[kind]
+        imports = [each for each in parsed if each.path == (*path, HUGGING_FACE)]
+        document, unread = _import_shape(apply_overrides(document, imports), path)
+        problems += unread
+        # What overrides change below a shape that could not be read cannot be judged.
+        parsed = [
+            each for each in parsed if each not in imports and not (unread and each.path[: len(path)] == path)
+        ]
     try:
         document = apply_overrides(document, parsed)
     except ConfigError as error:
@@ -158,6 +172,20 @@ def _build(kind: Kind, document: Document, overrides: Sequence[str]) -> StrictMo
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def _import_shape(document: Document, path: tuple[str, ...]) -> tuple[Document, list[Problem]]:
+    """Read the file that a model's `hugging_face` names; `path` is the model's in the document."""
+    root = document.root
+    if not path:
+        root, problems = import_shape(root, path)
+        return Document(document.file, root), problems
+    model = root.child(path[0])
+    if model is None or model.mapping is None:
+        return document, []
+    model, problems = import_shape(model, path)
+    root = Node({**(root.mapping or {}), path[0]: model}, root.position, root.key_position)
+    return Document(document.file, root), problems
 
 
 def _replaces_reference(override: Override) -> bool:

@@ -69,7 +69,7 @@ def kind_of(keys: set[str], folder: str) -> Kind | None:
     """Guess what kind of file has these top-level keys; the name of its folder decides a tie."""
     telling: dict[Kind, set[str]] = {
         "cluster": {"chip", "tiers", "noise"},
-        "model": {"compute", "exchange"},
+        "model": {"transformer", "hugging_face", "compute", "exchange"},
         "plan": {"ranks", "algorithm", "tp", "cp", "pp", "dp", "ep", "micro_batch", "global_batch"},
         "experiment": {"cluster", "model", "plan", "run"},
     }

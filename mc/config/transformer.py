@@ -71,7 +71,9 @@ class ExpertsConfig(StrictModel):
     def _check(self) -> "ExpertsConfig":
         found: list[tuple[tuple[str | int, ...], str]] = []
         if self.top_k > self.count:
-            found.append((("top_k",), f"expected at most {self.count}, the number of experts; got {self.top_k}"))
+            found.append(
+                (("top_k",), f"expected at most {self.count}, the number of experts; got {self.top_k}")
+            )
         if bool(self.shared) != bool(self.shared_ffn):
             text = "expected `shared` and `shared_ffn` both positive or both 0"
             found.append((("shared",), f"{text}; got {self.shared} and {self.shared_ffn}"))
@@ -83,7 +85,9 @@ class ExpertsConfig(StrictModel):
             found.append((("group_limit",), f"{text}; got {self.group_limit}"))
         elif self.top_k <= self.count and self.top_k > self.group_limit * (self.count // self.groups):
             inside = self.group_limit * (self.count // self.groups)
-            text = f"expected enough groups for {self.top_k} experts; {self.group_limit} of them have {inside}"
+            text = (
+                f"expected enough groups for {self.top_k} experts; {self.group_limit} of them have {inside}"
+            )
             found.append((("group_limit",), text))
         if found:
             raise located("ExpertsConfig", found)
@@ -158,6 +162,11 @@ class TransformerConfig(StrictModel):
         if self.mla is None and "head_dim" not in self.model_fields_set and self.hidden % self.heads:
             text = f"expected `head_dim`, since {self.hidden} / {self.heads} heads is no whole number"
             found.append((("heads",), text))
+        if self.mla is not None and self.biases is not False:
+            text = (
+                f"expected none beside `mla`, whose biases are not modelled; got {str(self.biases).lower()}"
+            )
+            found.append((("biases",), text))
         if self.positions == "learned" and self.max_positions is None:
             found.append((("positions",), "expected `max_positions` beside learned positions; got none"))
         if self.positions != "learned" and self.max_positions is not None:

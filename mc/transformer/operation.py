@@ -39,7 +39,8 @@ class Operation(NamedTuple):
     m: float = 0
     n: float = 0
     k: float = 0
-    count: float = 1
+    # A tuple's own `count` is of no use here.
+    count: float = 1  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 Operations = tuple[Operation, ...]
