@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from mc.collectives.protocols import family
 from mc.collectives.refusal import refusal
 from mc.collectives.registry import CollectiveError
-from mc.collectives.stages import AUTO, HIERARCHICAL, Stage, flat_stages, slot_stages, slots
+from mc.collectives.stages import AUTO, HIERARCHICAL, Stage, flat_stages, number_of, slot_stages, slots
 from mc.config.protocol import EVERY, NONE
-from mc.fabric import Cluster, Tier, check_protocol, protocols, span
+from mc.fabric import Cluster, Ranks, Tier, check_protocol, protocols, span
 
 ALL = EVERY
 # An algorithm and a protocol.
@@ -32,14 +32,14 @@ class Candidates:
 
 
 def candidates(
-    cluster: Cluster, collective: str, ranks: int, algorithm: str = AUTO, protocol: str = AUTO
+    cluster: Cluster, collective: str, ranks: Ranks, algorithm: str = AUTO, protocol: str = AUTO
 ) -> Candidates:
     """The ways to carry out a collective.
 
     Args:
         cluster: the cluster.
         collective: such as `all-reduce`.
-        ranks: consecutive ranks in the group.
+        ranks: how many consecutive ranks the group has, or its axes.
         algorithm: a name, `hierarchical`, or `auto` for all.
         protocol: a name, `none`, or `auto` (or `all`) for all that links have.
 
@@ -66,7 +66,7 @@ def candidates(
         parts = slots(cluster, collective, ranks)
         if algorithm == HIERARCHICAL:
             # One rank has nothing to divide, and needs nothing.
-            if not parts and ranks > 1:
+            if not parts and number_of(ranks) > 1:
                 raise refusal(cluster, collective, ranks, algorithm)
             if not parts:
                 found[HIERARCHICAL, NONE] = ()

@@ -3,15 +3,15 @@
 from mc.collectives.in_network import IN_NETWORK
 from mc.collectives.registry import CollectiveError
 from mc.collectives.shapes import SHAPED, described, known_names
-from mc.collectives.stages import AUTO, EQUAL_PARTS, HIERARCHICAL, flat_stages
+from mc.collectives.stages import AUTO, EQUAL_PARTS, HIERARCHICAL, flat_stages, number_of
 from mc.document import did_you_mean
-from mc.fabric import Cluster, is_even, span
+from mc.fabric import Cluster, Ranks, is_even, span
 
 
-def refusal(cluster: Cluster, collective: str, ranks: int, algorithm: str) -> CollectiveError:
+def refusal(cluster: Cluster, collective: str, group: Ranks, algorithm: str) -> CollectiveError:
     """Why an algorithm cannot carry out a collective on a group, and what could."""
     known = known_names(collective)
-    extents = span(cluster, ranks)
+    extents, ranks = span(cluster, group), number_of(group)
     names = " x ".join(f"{extent.units} ({extent.tier.name})" for extent in extents) or "1"
     if algorithm == IN_NETWORK and algorithm in known:
         without = [f"`{extent.tier.name}`" for extent in extents if extent.tier.reduction_radix is None]
@@ -30,7 +30,7 @@ def refusal(cluster: Cluster, collective: str, ranks: int, algorithm: str) -> Co
         else:
             reason = f"expected whole lines and planes of each torus; {ranks} ranks span {names}"
     elif algorithm in known:
-        offered = list(flat_stages(cluster, collective, ranks))
+        offered = list(flat_stages(cluster, collective, group))
         shaped = SHAPED.get(collective, {}).get(algorithm)
         wanted = "switches between all units" if shaped is None else f"a group inside {shaped}"
         shapes = ", ".join(f"`{each.tier.name}` is {described(each.tier.shape)}" for each in extents)

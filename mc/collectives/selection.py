@@ -16,10 +16,10 @@ from mc.collectives.candidates import ALL, Candidates, Pair, candidates
 from mc.collectives.cost import Cost, total
 from mc.collectives.phases import Phase, phases_of
 from mc.collectives.registry import CollectiveError
-from mc.collectives.stages import AUTO, HIERARCHICAL, Stage
+from mc.collectives.stages import AUTO, HIERARCHICAL, Stage, number_of
 from mc.config.protocol import NONE
 from mc.delays.checks import is_known
-from mc.fabric import Cluster
+from mc.fabric import Cluster, Ranks
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Row:
 def stages(
     cluster: Cluster,
     collective: str,
-    ranks: int,
+    ranks: Ranks,
     size: ArrayLike,
     algorithm: str = AUTO,
     *,
@@ -60,7 +60,8 @@ def stages(
     Args:
         cluster: the cluster.
         collective: such as `all-reduce`.
-        ranks: consecutive ranks in the group.
+        ranks: how many consecutive ranks the group has, or its axes (`mc.config.axes`), innermost first:
+            ((8, 16),) is eight ranks that are 16 apart.
         size: bytes, of the whole buffer as in nccl-tests.
         algorithm: a name, `hierarchical` (each tier with its fastest), or `auto` (the fastest of all).
         protocol: a name, `auto` (the fastest), or `none` (latency and bandwidth of the links alone).
@@ -81,7 +82,7 @@ def stages(
 def phases(
     cluster: Cluster,
     collective: str,
-    ranks: int,
+    ranks: Ranks,
     size: ArrayLike,
     algorithm: str = AUTO,
     *,
@@ -95,7 +96,7 @@ def phases(
 def cost(
     cluster: Cluster,
     collective: str,
-    ranks: int,
+    ranks: Ranks,
     size: ArrayLike,
     algorithm: str = AUTO,
     *,
@@ -106,7 +107,7 @@ def cost(
     return total(phase.cost for phase in found)
 
 
-def select(cluster: Cluster, collective: str, ranks: int, size: ArrayLike, *, protocol: str = AUTO) -> str:
+def select(cluster: Cluster, collective: str, ranks: Ranks, size: ArrayLike, *, protocol: str = AUTO) -> str:
     """The name of the fastest algorithm by predicted time; the first in the registry among equals."""
     found = candidates(cluster, collective, ranks, AUTO, protocol)
     return _fastest(_priced(cluster, found, size))[0]
@@ -115,7 +116,7 @@ def select(cluster: Cluster, collective: str, ranks: int, size: ArrayLike, *, pr
 def evaluate(
     cluster: Cluster,
     collective: str,
-    ranks: int,
+    ranks: Ranks,
     size: float,
     algorithm: str = ALL,
     *,
@@ -133,7 +134,7 @@ def evaluate(
 def plans(
     cluster: Cluster,
     collective: str,
-    ranks: int,
+    ranks: Ranks,
     size: float,
     algorithm: str = ALL,
     *,
@@ -144,7 +145,10 @@ def plans(
     found = candidates(cluster, collective, ranks, asked, protocol)
     priced = _priced(cluster, found, size)
     rows = sorted(
-        ((_row(pair, cost, collective, ranks, size), stages) for pair, (stages, cost) in priced.items()),
+        (
+            (_row(pair, cost, collective, number_of(ranks), size), stages)
+            for pair, (stages, cost) in priced.items()
+        ),
         key=lambda found: found[0].time,
     )
     if algorithm == AUTO:

@@ -59,6 +59,7 @@ def fits(extent: Extent, collective: str, units: int) -> dict[str, Fit]:
     shape, tier = extent.tier.shape, extent.tier
     # One unit has nothing to do by any of them.
     units = max(units, 2)
+    axes = extent.axes if units == extent.units else ((units, extent.axes[0][1]),)
     known = {
         name: each
         for name, each in algorithms(collective).items()
@@ -69,7 +70,7 @@ def fits(extent: Extent, collective: str, units: int) -> dict[str, Fit]:
             return {name: Fit(each) for name, each in known.items()}
         case Tree():
             return {
-                name: Fit(each, tree_dilution(name, collective, shape, units, 1))
+                name: Fit(each, tree_dilution(name, collective, shape, units, 1, axes))
                 for name, each in known.items()
             }
         case FullyConnected():
@@ -79,7 +80,7 @@ def fits(extent: Extent, collective: str, units: int) -> dict[str, Fit]:
             own = mesh_algorithms(collective, units, tier.fan_out)
             return shared | {name: Fit(each) for name, each in own.items()}
         case Torus():
-            box = shape.box(units)
+            box = shape.box(units, axes)
             own = {} if box is None else torus_algorithms(collective, box)
             return {name: Fit(each) for name, each in own.items() if name in known_names(collective)}
 
@@ -118,14 +119,15 @@ def _one_of_several(extent: Extent, name: str, algorithm: AbstractAlgorithm) -> 
             return Fit(algorithm)
         case Tree():
             # A ring of all ranks is one stream; in switches, each rank's part of a stream is one.
-            streams = 1 if name == IN_NETWORK else extent.ranks_per_unit
-            return Fit(algorithm, tree_dilution(name, collective, tier.shape, units, streams))
+            streams = 1 if name == IN_NETWORK else extent.most_ranks
+            dilution = tree_dilution(name, collective, tier.shape, units, streams, extent.axes)
+            return Fit(algorithm, dilution)
         case FullyConnected():
             if collective in ("all-to-all", "gather", "scatter") and name == "direct":
                 return Fit(algorithm, (tier.fan_out - 1) / (units - 1))
             return Fit(algorithm, mesh_dilution(name, units, tier.fan_out))
         case Torus():
-            box = tier.shape.box(units)
+            box = tier.shape.box(units, extent.axes)
             dilution = None if box is None else torus_dilution(name, collective, box)
             if box is None or dilution is None:
                 return None

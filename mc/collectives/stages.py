@@ -25,7 +25,8 @@ from mc.collectives.base import AbstractAlgorithm
 from mc.collectives.in_network import IN_NETWORK
 from mc.collectives.registry import CollectiveError, algorithms
 from mc.collectives.shapes import SHAPED, Fit, described, fits, fits_across, known_names
-from mc.fabric import Cluster, Combination, Extent, Kind, Switched, Torus, is_even, span
+from mc.config.axes import count
+from mc.fabric import Cluster, Combination, Extent, Kind, Ranks, Switched, Torus, is_even, span
 
 HIERARCHICAL = "hierarchical"
 AUTO = "auto"
@@ -92,7 +93,12 @@ class Slot:
     parts: int | None = None
 
 
-def flat_stages(cluster: Cluster, collective: str, ranks: int) -> dict[str, tuple[Stage, ...]]:
+def number_of(ranks: Ranks) -> int:
+    """How many ranks a group has."""
+    return count(ranks) if isinstance(ranks, tuple) else ranks
+
+
+def flat_stages(cluster: Cluster, collective: str, ranks: Ranks) -> dict[str, tuple[Stage, ...]]:
     """The flat ways to carry out a collective, by name; the in-network one where all spanned tiers reduce."""
     extents = span(cluster, ranks)
     if not extents:
@@ -106,14 +112,14 @@ def flat_stages(cluster: Cluster, collective: str, ranks: int) -> dict[str, tupl
     else:
         usable = fits_across(extents, collective)
     if not usable and not slots(cluster, collective, ranks):
-        raise _misfit(collective, ranks, extents)
+        raise _misfit(collective, number_of(ranks), extents)
     return {
         name: (
             Stage(
                 each[-1].algorithm,
                 tiers,
                 units,
-                ranks,
+                number_of(ranks),
                 1.0,
                 stripes,
                 None,
@@ -139,7 +145,7 @@ def _names_for_one(cluster: Cluster, collective: str) -> tuple[str, ...]:
     )
 
 
-def slots(cluster: Cluster, collective: str, ranks: int) -> tuple[Slot, ...]:
+def slots(cluster: Cluster, collective: str, ranks: Ranks) -> tuple[Slot, ...]:
     """What each tier has to do when a collective goes tier by tier; empty where it cannot.
 
     It cannot inside a single tier, for send-recv, and where a result is to be in equal parts on units of
@@ -196,7 +202,12 @@ def _misfit(collective: str, ranks: int, extents: tuple[Extent, ...]) -> Collect
     """Why nothing can serve a group: its units form no box of a torus, or would have to send right through it."""
     for extent in extents:
         torus = extent.tier.shape
-        if isinstance(torus, Torus) and torus.box(extent.units) is None:
+        if isinstance(torus, Torus) and torus.box(extent.units, extent.axes) is None:
+            if extent.axes != ((extent.units, 1),):
+                return CollectiveError(
+                    f"{collective}: expected whole lines and planes of the torus; {ranks} ranks take units of "
+                    f"`{extent.tier.name}` with others between them"
+                )
             below = max(size for size in torus.boxes() if size < extent.units)
             above = min(size for size in torus.boxes() if size > extent.units)
             grid = "x".join(str(each) for each in torus.dims)

@@ -5,7 +5,8 @@ A group is all ranks that differ in the digits of some dimensions only. Each run
 between its parts, as the replicas over dp and cp under the order tp, cp, pp, dp.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 # How many ranks, and how far apart. A group has some, innermost first; none if it is one rank.
 Axis = tuple[int, int]
@@ -62,3 +63,43 @@ def axes_of(sizes: Iterable[tuple[str, int]], among: frozenset[str]) -> Axes:
             found.append((size, stride))
         stride *= size
     return joined(found)
+
+
+def count(axes: Axes) -> int:
+    """How many ranks a group has."""
+    return math.prod(size for size, _ in axes)
+
+
+def reach(axes: Axes, borders: Sequence[int]) -> tuple[Axes, ...] | None:
+    """Where a group's ranks lie among units that are alike.
+
+    Args:
+        axes: the group's.
+        borders: how many ranks a unit has, per tier, outermost last; each divides the next.
+
+    Returns:
+        Per tier, the axes of the group within one of its units, counted in units of the tier below; none where it
+        stays inside one of these. None if groups with these axes lie differently, as six ranks do in
+        units of eight.
+    """
+    found: list[Axes] = []
+    below = 1
+    for border in borders:
+        inside: list[Axis] = []
+        for size, stride in axes:
+            end = size * stride
+            if end > border > stride:
+                is_regular = border % stride == 0 and end % border == 0
+            elif stride >= border:
+                is_regular = stride % border == 0
+            else:
+                # How groups go on beyond the cluster is no matter.
+                is_regular = border % end == 0 or border == borders[-1]
+            if not is_regular:
+                return None
+            first, last = max(stride, below), min(end, border)
+            if last > first:
+                inside.append((last // first, first // below))
+        found.append(tuple(inside))
+        below = border
+    return tuple(found)

@@ -47,6 +47,7 @@ from mc.fabric.shape import Tree as Tree
 from mc.fabric.span import Combination as Combination
 from mc.fabric.span import Extent as Extent
 from mc.fabric.span import Kind as Kind
+from mc.fabric.span import Ranks as Ranks
 from mc.fabric.span import is_even as is_even
 from mc.fabric.span import span as span
 from mc.fabric.variation import Variation as Variation

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mc.config.axes import Axes
 from mc.errors import InputError
 
 
@@ -101,19 +102,24 @@ class Tree:
         """How many units it joins."""
         return math.prod(level.fan_out for level in self.levels)
 
-    def crossings(self, units: int) -> tuple[tuple[int, float], ...]:
-        """What `units` units of the tree pass through on their way up, below the level that joins all.
+    def crossings(self, units: int, axes: Axes | None = None) -> tuple[tuple[int, float], ...]:
+        """What units of the tree pass through on their way up, below the level that joins all.
+
+        Args:
+            units: how many; the first ones.
+            axes: where they are instead, if other groups lie between them.
 
         Returns:
-            For each level that they leave: how many units are below one of its switches, and how much less
-            than their links together leads up from there.
+            For each level that they leave: how many of them are below one of its switches, and how much less
+            than the links of all units there together leads up from there.
         """
         found, below, factor = [], 1, 1.0
         for level in self.levels[:-1]:
             below *= level.fan_out
             factor *= level.oversubscription
-            if units > below:
-                found.append((below, factor))
+            together = math.prod(min(size, max(1, below // stride)) for size, stride in axes or ((units, 1),))
+            if units > together:
+                found.append((together, factor))
         return tuple(found)
 
 
@@ -199,20 +205,29 @@ class Torus:
             extent // 2 if wrap else extent - 1 for extent, wrap in zip(self.dims, self.wrap, strict=True)
         )
 
-    def box(self, units: int) -> "Torus | None":
-        """The part that the first `units` units form: whole lines, whole planes; None if they form no box.
+    def box(self, units: int, axes: Axes | None = None) -> "Torus | None":
+        """The part that units form: whole lines, whole planes; None if they form no box.
 
         A dimension that is not taken whole does not wrap. Links stay those of the whole.
+
+        Args:
+            units: how many; the first ones.
+            axes: where they are instead. Lines and planes of other directions are boxes too; units with others
+                between them are none.
         """
-        dims, wrap, left = [], [], units
+        dims, wrap, below = [], [], 1
         for extent, around in zip(self.dims, self.wrap, strict=True):
-            take = min(left, extent)
-            if left % take:
-                return None
+            take = 1
+            for size, stride in axes or ((units, 1),):
+                first, last = max(stride, below), min(stride * size, below * extent)
+                if last > first:
+                    if first > below or last % first or below % stride:
+                        return None
+                    take *= last // first
             dims.append(take)
             wrap.append(around and take == extent)
-            left //= take
-        return Torus(tuple(dims), tuple(wrap), self.links) if left == 1 else None
+            below *= extent
+        return Torus(tuple(dims), tuple(wrap), self.links) if math.prod(dims) == units else None
 
     def boxes(self) -> tuple[int, ...]:
         """How many units form a box, in increasing order."""

@@ -1,26 +1,33 @@
 """Which tiers a group of ranks spans.
 
-A group is consecutive ranks from the start of a unit, so it fills inner tiers before it takes another unit of
-an outer one. (A group whose ranks are a stride apart would skip the tiers inside the stride; it would be one
-more argument here and nothing elsewhere.)
+A group given by its number is consecutive ranks from the start of a unit, so it fills inner tiers before it
+takes another unit of an outer one. A group given by axes (`mc.config.axes`) skips the tiers inside its strides,
+and stands for all groups that lie so, side by side through the whole cluster: if they lie differently, as groups of
+six do in units of eight, then each tier counts as the group that has the most units there.
 
 Units need not be alike: the last may be incomplete, and a cluster may have units of several sizes or with
 other links. What a tier sees of that is a few kinds of units (`Kind`), however many units there are.
 """
 
+import itertools
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
+from mc.config.axes import Axes, count, joined, reach
 from mc.config.layout import FanOut
+from mc.config.layout import size as layout_size
 from mc.fabric.cluster import Cluster, FabricError, Tier
 from mc.fabric.units import starts
 
 # Numbers of the variations that hold for a rank; empty for one like its tier.
 Combination = tuple[int, ...]
+# A group: how many consecutive ranks, or axes.
+Ranks = int | Axes
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class Extent(eqx.Module):
         fewest_ranks: how many of the group a unit of the tier below holds at least.
         units_in_all: how many units of the tier below the group reaches in the whole cluster.
         kinds: the units of this tier that it reaches, by what they do.
+        axes: where the units of the tier below that it reaches lie in one of this tier.
+        most_ranks: how many of the group a unit of the tier below holds at most.
     """
 
     tier: Tier
@@ -61,6 +70,8 @@ class Extent(eqx.Module):
     fewest_ranks: int = eqx.field(static=True)
     units_in_all: int = eqx.field(static=True)
     kinds: tuple[Kind, ...] = eqx.field(static=True)
+    axes: Axes = eqx.field(static=True)
+    most_ranks: int = eqx.field(static=True)
 
     @property
     def fewest_units(self) -> int:
@@ -73,29 +84,47 @@ class Extent(eqx.Module):
         return tuple(sorted({each for kind in self.kinds for each in kind.links}))
 
 
-def span(cluster: Cluster, ranks: int) -> tuple[Extent, ...]:
-    """The tiers that `ranks` consecutive ranks span, innermost first.
+def span(cluster: Cluster, ranks: Ranks, stride: int = 1) -> tuple[Extent, ...]:
+    """The tiers that a group spans, innermost first.
 
     1024 ranks on fan-outs (8, 32, 4) span (8, 32, 4) units; 12 ranks span 8 and ⌈12/8⌉ = 2, the second
-    unevenly. A tier of which the group reaches one unit only is left out, so one rank spans nothing.
+    unevenly. With stride 8, 64 ranks span 32 and 2 units of the two outer tiers and have one rank in each node. A tier
+    of which the group reaches one unit only is left out, so one rank spans nothing.
 
     Args:
         cluster: the cluster.
-        ranks: how many ranks the group has, at least 1.
+        ranks: how many ranks the group has, at least 1; or its axes.
+        stride: how far apart they are, where `ranks` is a number.
 
     Raises:
         FabricError: there are no such groups on the cluster.
     """
-    if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
-        raise FabricError(f"ranks: expected a whole number of at least 1; got {ranks!r}")
-    if ranks > cluster.size:
-        raise FabricError(
-            f"ranks: expected at most {cluster.size_text}, the size of `{cluster.name}`; "
-            f"a group of {ranks} does not fit"
-        )
-    alike = all(tier.sizes is None and not tier.variations for tier in cluster.tiers)
-    found = _among_equals(cluster, ranks) if alike else _one_by_one(cluster, ranks)
+    axes = joined(ranks) if isinstance(ranks, tuple) else ((ranks, stride),)
+    _check(cluster, axes)
+    side_by_side = isinstance(ranks, tuple) or stride > 1
+    found = None
+    if all(tier.sizes is None and not tier.variations for tier in cluster.tiers):
+        found = _alike(cluster, axes) if side_by_side else _from_the_start(cluster, count(axes))
+    if found is None:
+        found = _one_by_one(cluster, axes, side_by_side=side_by_side)
     return tuple(extent for extent in found if extent.units > 1)
+
+
+def _check(cluster: Cluster, axes: Axes) -> None:
+    for name, least in (("ranks", 1), ("stride", 1)):
+        for each in axes:
+            value = each[name == "stride"]
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise FabricError(f"{name}: expected a whole number of at least {least}; got {value!r}")
+    last = sum((size - 1) * stride for size, stride in axes)
+    if last < cluster.size:
+        return
+    apart = ", ".join(f"{size} ranks {stride} apart" for size, stride in axes if stride > 1)
+    ranks = count(axes)
+    group = f"{apart} do" if apart else f"a group of {ranks} does"
+    raise FabricError(
+        f"ranks: expected at most {cluster.size_text}, the size of `{cluster.name}`; {group} not fit"
+    )
 
 
 def is_even(extents: tuple[Extent, ...]) -> bool:
@@ -103,7 +132,8 @@ def is_even(extents: tuple[Extent, ...]) -> bool:
     return all(extent.even for extent in extents)
 
 
-def _among_equals(cluster: Cluster, ranks: int) -> list[Extent]:
+def _from_the_start(cluster: Cluster, ranks: int) -> list[Extent]:
+    """Consecutive ranks on a cluster whose units are alike."""
     found: list[Extent] = []
     below = 1
     for index, tier in enumerate(cluster.tiers):
@@ -112,54 +142,127 @@ def _among_equals(cluster: Cluster, ranks: int) -> list[Extent]:
         kinds = tuple(Kind(units, count) for units, count in kinds if count)
         in_all = -(-ranks // below)
         fewest = ranks - (in_all - 1) * below
-        units = max(kind.units for kind in kinds)
-        found.append(Extent(tier, index, units, below, fewest == below, fewest, in_all, kinds))
+        units, even = max(kind.units for kind in kinds), fewest == below
+        axes, most = ((units, 1),), min(ranks, below)
+        found.append(Extent(tier, index, units, below, even, fewest, in_all, kinds, axes, most))
         below *= tier.fan_out
     return found
 
 
-def _one_by_one(cluster: Cluster, ranks: int) -> list[Extent]:
+def _alike(cluster: Cluster, axes: Axes) -> list[Extent] | None:
+    """Groups with these axes on a cluster whose units are alike; None if they lie differently on it."""
+    ends = list(
+        itertools.accumulate((tier.fan_out for tier in cluster.tiers), lambda one, other: one * other)
+    )
+    on_tiers = reach(axes, ends)
+    if on_tiers is None:
+        return None
+    found: list[Extent] = []
+    in_all, below, ranks = count(axes), 1, count(axes)
+    for index, (tier, each, end) in enumerate(zip(cluster.tiers, on_tiers, ends, strict=True)):
+        units, held = count(each), ranks // in_all
+        kinds = (Kind(units, in_all // units),)
+        found.append(Extent(tier, index, units, below, True, held, in_all, kinds, each, held))
+        in_all, below = in_all // units, end
+    return found
+
+
+def _one_by_one(cluster: Cluster, axes: Axes, *, side_by_side: bool) -> list[Extent]:
     varied = tuple(tuple((each.of, each.units) for each in tier.variations) for tier in cluster.tiers)
-    found = _counted(cluster.fan_outs, varied, ranks)
+    found = _counted(cluster.fan_outs, varied, axes, side_by_side)
+    stride = axes[0][1] if len(axes) == 1 else 1
     return [
-        Extent(tier, index, *each)
+        Extent(
+            tier,
+            index,
+            each.units,
+            each.ranks_per_unit,
+            each.even,
+            each.fewest_ranks,
+            each.units_in_all,
+            each.kinds,
+            ((each.units, max(1, stride // each.ranks_per_unit)),),
+            each.most_ranks,
+        )
         for index, (tier, each) in enumerate(zip(cluster.tiers, found, strict=True))
     ]
 
 
-_Counts = tuple[int, int, bool, int, int, tuple[Kind, ...]]
+class _Counts(NamedTuple):
+    """What `Extent` says of a tier, but for where its units are."""
+
+    units: int
+    ranks_per_unit: int
+    even: bool
+    fewest_ranks: int
+    units_in_all: int
+    kinds: tuple[Kind, ...]
+    most_ranks: int
+
+
+_Varied = tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]
 
 
 @lru_cache(maxsize=64)
 def _counted(
-    fan_outs: tuple[FanOut, ...], varied: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...], ranks: int
+    fan_outs: tuple[FanOut, ...],
+    varied: _Varied,
+    axes: Axes,
+    side_by_side: bool,  # noqa: FBT001
 ) -> tuple[_Counts, ...]:
     """What `Extent` says of each tier, counted rank by rank; structure only, so it is counted once."""
-    single = np.arange(ranks + 1)
-    firsts = [single, *starts(fan_outs)]
+    firsts = [np.arange(layout_size(fan_outs) + 1), *starts(fan_outs)]
+    groups = _groups(axes, firsts[0].size - 1) if side_by_side else np.arange(count(axes))[None]
+    of_group = np.repeat(np.arange(groups.shape[0]), groups.shape[1])
+    ranks = groups.ravel()
     # Per tier and before it for ranks themselves, which unit a rank is in.
-    units = [np.searchsorted(first, single[:-1], side="right") - 1 for first in firsts]
+    units = [np.searchsorted(first, ranks, side="right") - 1 for first in firsts]
     found: list[_Counts] = []
     for index, variations in enumerate(varied):
-        below, own = units[index], units[index + 1]
-        held = np.bincount(below)
-        # Which unit of this tier each unit below belongs to, and how many of them each has.
-        members = np.bincount(own[np.minimum(firsts[index][: held.size], ranks - 1)])
-        holds = np.zeros((len(variations), ranks), np.bool_)
+        # Each group's share of a unit is counted by itself.
+        _, where, held = _numbered(of_group, units[index])
+        own, _, _ = _numbered(of_group, units[index + 1])
+        members = np.bincount(own[where])
+        holds = np.zeros((len(variations), ranks.size), np.bool_)
         for row, (of, chosen) in zip(holds, variations, strict=True):
             row[:] = np.isin(units[of + 1], chosen)
-        sizes = np.diff(firsts[index])[: held.size]
+        sizes = np.diff(firsts[index])[units[index][where]]
+        in_all = np.bincount(of_group[where])
         found.append(
-            (
+            _Counts(
                 int(members.max()),
                 int(sizes.max()),
-                bool(np.all(held == held[0])),
+                bool(np.all(held == held[0]) and np.all(in_all == in_all[0])),
                 int(held.min()),
-                held.size,
+                int(in_all.max()),
                 _kinds(members, holds, own),
+                int(held.max()),
             )
         )
     return tuple(found)
+
+
+def _groups(axes: Axes, size: int) -> NDArray[np.int64]:
+    """int64[groups, ranks]: all groups with these axes, side by side as far as the cluster goes."""
+    one = np.zeros(1, np.int64)
+    for extent, stride in axes:
+        one = (one + np.arange(extent)[:, None] * stride).ravel()
+    block = axes[-1][0] * axes[-1][1]
+    first = np.arange(min(max(block, size // block * block), size))
+    for extent, stride in axes:
+        first = first[first // stride % extent == 0]
+    first = first[first + one.max() < size]
+    return first[:, None] + one
+
+
+def _numbered(
+    group: NDArray[np.int64], unit: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of group and unit, numbered: the number of each rank's, a rank of each, and how many ranks each has."""
+    _, where, number, held = np.unique(
+        group * (unit.max() + 1) + unit, return_index=True, return_inverse=True, return_counts=True
+    )
+    return number.ravel(), where, held
 
 
 def _kinds(members: NDArray[np.int64], holds: NDArray[np.bool_], own: NDArray[np.int64]) -> tuple[Kind, ...]:
