@@ -419,25 +419,33 @@ def _networks(reader: _Reader, name: str, family: _Family, origin: Node) -> dict
     if family.experts == "only":
         found["ffn"] = reader.number("ffn")
         return {"experts": Node({k: v for k, v in found.items() if v is not None}, origin.position)}
-    dense: Node | None
     if name == "llama4":
         # One shared expert of the width of the others; a width of its own for layers without.
-        found["ffn"], dense = reader.number("ffn"), reader.number("intermediate_size_mlp")
+        found["ffn"] = reader.number("ffn")
         found["shared"] = Node(1, origin.position)
         found["every"] = reader.number("interleave_moe_layer_step")
         _check_listed(reader, found["every"])
     else:
-        found["ffn"], dense = reader.number("expert_ffn"), reader.number("ffn")
-        found |= _shared(reader, name, origin)
+        found["ffn"] = reader.number("expert_ffn")
+        found |= _shared(reader, name)
         found["dense_layers"] = _dense_layers(reader, name)
         found["every"] = reader.number("decoder_sparse_step", needed=False)
         found["groups"] = reader.number("groups", needed=False)
         found["group_limit"] = reader.number("group_limit", needed=False) if found["groups"] else None
         _check_frequency(reader)
-    return {"ffn": dense, "experts": Node({k: v for k, v in found.items() if v is not None}, origin.position)}
+    # Files of models without dense layers may have a width for them all the same.
+    has_dense = any(
+        node is not None and node.value != value
+        for node, value in ((found.get("dense_layers"), 0), (found.get("every"), 1))
+    )
+    width = "intermediate_size_mlp" if name == "llama4" else "ffn"
+    return {
+        "ffn": reader.number(width) if has_dense else None,
+        "experts": Node({k: v for k, v in found.items() if v is not None}, origin.position),
+    }
 
 
-def _shared(reader: _Reader, name: str, origin: Node) -> dict[str, Node | None]:
+def _shared(reader: _Reader, name: str) -> dict[str, Node | None]:
     width = reader.number("shared_ffn", needed=name == "qwen2_moe", least=0)
     if width is not None:
         return {"shared": Node(1 if width.value else 0, width.position), "shared_ffn": width}
