@@ -161,8 +161,8 @@ class PlanConfig(StrictModel):
             onto the other, so that causal attention is even, or by `all-gather`.
         formats: of numbers.
         overlap: what is sent behind computing.
-        bucket: bytes of gradients that are reduced at once; the default is Megatron Core's, 40 million parameters, in
-            fp32.
+        bucket: bytes of gradients that are reduced at once; those of 40 million parameters if left out, or of a
+            million for each replica if that is more, as in Megatron Core.
         optimizer: `adam` has two moments, `momentum` one, `sgd` none.
         routing: of tokens to experts.
         documents: lengths; sequences of one document each if left out.
@@ -198,7 +198,7 @@ class PlanConfig(StrictModel):
     context: Literal["ring", "all-gather"] = "ring"
     formats: FormatsConfig = FormatsConfig()
     overlap: OverlapConfig = OverlapConfig()
-    bucket: PositiveSize = 160e6
+    bucket: PositiveSize | None = None
     optimizer: Optimizer = "adam"
     routing: RoutingConfig = RoutingConfig()
     documents: DocumentsConfig | None = None

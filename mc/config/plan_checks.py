@@ -6,10 +6,10 @@ Plain integers; a plan that passes can be built (`mc.parallel`). Whether it fits
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from mc.config.axes import axes_of, cut
-from mc.config.plan import SPREAD, PlanConfig
-from mc.config.transformer import ExpertsConfig, TransformerConfig
+from mc.config.plan import SPREAD, PlanConfig, RoutingConfig
 
 Path = tuple[str | int, ...]
 Found = Iterator[tuple[Path, str]]
@@ -17,12 +17,43 @@ FOLDED = frozenset({"tp", "cp", "dp"})
 REPLICAS = frozenset({"cp", "dp"})
 
 
+class ExpertsShape(Protocol):
+    """What the checks need to know of experts; `ExpertsConfig` has it."""
+
+    @property
+    def count(self) -> int: ...  # noqa: D102
+    @property
+    def ffn(self) -> int: ...  # noqa: D102
+    @property
+    def shared_ffn(self) -> int: ...  # noqa: D102
+
+
+class Shape(Protocol):
+    """What the checks need to know of a model; `TransformerConfig` has it, and what is built of it."""
+
+    @property
+    def layers(self) -> int: ...  # noqa: D102
+    @property
+    def heads(self) -> int: ...  # noqa: D102
+    @property
+    def kv_heads(self) -> int: ...  # noqa: D102
+    @property
+    def mla(self) -> object | None: ...  # noqa: D102
+    @property
+    def ffn(self) -> int | None: ...  # noqa: D102
+    @property
+    def experts(self) -> ExpertsShape | None: ...  # noqa: D102
+
+
+_BALANCED = RoutingConfig()
+
+
 @dataclass(frozen=True)
 class _Sizes:
     """What the checks go by: the plan, the model, and the sizes that follow."""
 
     plan: PlanConfig
-    model: TransformerConfig
+    model: Shape
     ranks: int
     dp: int
 
@@ -41,7 +72,7 @@ class _Sizes:
         return None if total is None or total % at_once else total // at_once
 
 
-def plan_problems(plan: PlanConfig, model: TransformerConfig, ranks: int, whole: str) -> Found:
+def plan_problems(plan: PlanConfig, model: Shape, ranks: int, whole: str) -> Found:
     """Objections to a plan, each with its path below the plan.
 
     Args:
@@ -164,13 +195,13 @@ def _experts(sizes: _Sizes) -> Found:
         for name in ("ep", "etp"):
             if getattr(plan, name) > 1:
                 yield (name,), f"expected 1, since the model has no experts; got {getattr(plan, name)}"
-        if plan.routing != type(plan.routing)():
+        if plan.routing != _BALANCED:
             yield ("routing",), "expected none, since the model has no experts"
         return
     yield from _expert_ranks(sizes, experts)
 
 
-def _expert_ranks(sizes: _Sizes, experts: ExpertsConfig) -> Found:
+def _expert_ranks(sizes: _Sizes, experts: ExpertsShape) -> Found:
     plan = sizes.plan
     if experts.count % plan.ep:
         text = f"expected a divisor of the {experts.count} experts"
