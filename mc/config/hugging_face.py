@@ -8,10 +8,10 @@ The import happens on nodes, while a configuration is being put together: number
 place of its name, each with its own line there, so whatever is wrong with one is reported where it is
 written, and the resolved configuration stands alone.
 
-Files of different families call one thing by different names (`_ALIASES`). What no key says, such as whether
-the network has a gate, follows from `model_type` (`_FAMILIES`, facts of the model classes in Transformers),
-and so do flags that a file leaves out. A number that is needed and not in the file is an error: the defaults that
-Transformers would fill in belong to one size of a family and would go unnoticed.
+Files of different families call one thing by different names (`_ALIASES`). What no key says, such as
+whether the network has a gate, follows from `model_type` (`_FAMILIES`, facts of the model classes in
+Transformers), and so do flags that a file leaves out. A number that is needed and not in the file is an
+error: the defaults that Transformers would fill in belong to one size of a family and would go unnoticed.
 """
 
 import json
@@ -63,8 +63,8 @@ class _Family:
         post_norms: likewise.
         tied: of the embeddings, where the file has no `tie_word_embeddings`.
         learned: whether positions are learned.
-        experts: `none`; the `only` network of each layer, as wide as `intermediate_size` says; or of a width of their
-            `own`, beside dense layers.
+        experts: `none`; the `only` network of each layer, as wide as `intermediate_size` says; or of a width
+            of their `own`, beside dense layers.
         latent: whether attention is latent.
         window: `none`, for `all` layers unless other keys say more, or for every second one (`half`).
         grouped: whether the file has to say how many heads of keys and values there are.
@@ -279,7 +279,8 @@ def _family(reader: _Reader, document: Document) -> tuple[str, _Family]:
     name = _plain(node.value)
     if name not in _FAMILIES:
         inline = "write the numbers into `transformer` instead, if it is one"
-        text = f"unsupported model type `{node.value[:60]}`; {did_you_mean(node.value, _FAMILIES, most=30)}; {inline}"
+        hint = did_you_mean(node.value, _FAMILIES, most=30)
+        text = f"unsupported model type `{node.value[:60]}`; {hint}; {inline}"
         raise ConfigError([Problem(node.position, f"{reader.prefix}model_type", text)])
     return name, _FAMILIES[name]
 
@@ -368,7 +369,7 @@ def _windows(reader: _Reader, name: str, family: _Family, origin: Node) -> dict[
 
 
 def _chunks(reader: _Reader, origin: Node) -> dict[str, Node | None]:
-    """Llama 4: chunks in layers with rotary positions, everything in those without, by default each fourth."""
+    """Llama 4: chunks in layers with rotary positions; layers without, by default each fourth, see all."""
     window = reader.number("attention_chunk_size", needed="attention_chunk_size" not in reader.text)
     if window is None:
         return {}
@@ -485,5 +486,6 @@ def _check_listed(reader: _Reader, step: Node | None) -> None:
         and isinstance(count, int)
         and node.plain() != list(range(every - 1, count, every))
     ):
-        text = f"expected each {every}. layer, as `interleave_moe_layer_step` says; other patterns cannot be imported"
+        step_says = f"expected each {every}. layer, as `interleave_moe_layer_step` says"
+        text = f"{step_says}; other patterns cannot be imported"
         reader.problem("moe_layers", text, node)

@@ -1,8 +1,8 @@
 """The shape of a transformer: its parameters, FLOP, operations and activations on one rank.
 
-Pure arithmetic on frozen dataclasses: a plan asks for thousands of shares of the same few shapes, so whatever depends
-on hashable things only is kept. `build_transformer` makes a `Transformer` of its configuration; `Split` says
-how a layer is cut and stored.
+Pure arithmetic on frozen dataclasses: a plan asks for thousands of shares of the same few shapes, so
+whatever depends on hashable things only is kept. `build_transformer` makes a `Transformer` of its
+configuration; `Split` says how a layer is cut and stored.
 """
 
 from mc.transformer.activation_memory import activations as activations

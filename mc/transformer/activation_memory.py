@@ -1,7 +1,7 @@
 """Bytes of activations that a rank keeps from a forward pass for the backward pass.
 
-Korthikanti et al. 2022 (arXiv 2205.05198), table 2, for one layer of the GPT shape with dropout, on b sequences
-of s tokens, 2 bytes per number and 1 per mask, with a heads:
+Korthikanti et al. 2022 (arXiv 2205.05198), table 2, for one layer of the GPT shape with dropout, on b
+sequences of s tokens, 2 bytes per number and 1 per mask, with a heads:
 
 | | bytes per layer |
 |---|---|
@@ -11,10 +11,11 @@ of s tokens, 2 bytes per number and 1 per mask, with a heads:
 | and selective recomputation | sbh/t · 34 |
 | full recomputation | 2sbh |
 
-The same counting for other shapes: what a matrix product reads stays, once; norms and activation functions keep
-what they read, dropout its mask, softmax and dropout what they wrote. Fused attention keeps queries, keys, values, its output and
-4 bytes per query and head, never the square of scores, so selective recomputation has nothing to remove but those 4. With sequence
-parallelism the input that full recomputation keeps is cut along the sequence, too, as Megatron-LM keeps it.
+The same counting for other shapes: what a matrix product reads stays, once; norms and activation functions
+keep what they read, dropout its mask, softmax and dropout what they wrote. Fused attention keeps queries,
+keys, values, its output and 4 bytes per query and head, never the square of scores, so selective
+recomputation has nothing to remove but those 4. With sequence parallelism the input that full recomputation
+keeps is cut along the sequence, too, as Megatron-LM keeps it.
 """
 
 from functools import lru_cache

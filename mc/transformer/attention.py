@@ -1,14 +1,15 @@
 """The operations of attention: a norm, projections, the products of queries, keys and values, a residual.
 
-Heads are divided among the `tp` ranks, tokens among the `cp` ranks. A rank of a context parallel group has s/cp
-of the queries and meets all keys in turn; causal work is spread evenly over the group (each rank takes one
-piece from the front of the sequence and one from the back, Llama 3, arXiv 2407.21783, section 3.3.2).
+Heads are divided among the `tp` ranks, tokens among the `cp` ranks. A rank of a context parallel group has
+s/cp of the queries and meets all keys in turn; causal work is spread evenly over the group (each rank takes
+one piece from the front of the sequence and one from the back, Llama 3, arXiv 2407.21783, section 3.3.2).
 
-**Fused** (FlashAttention, arXiv 2205.14135 and 2307.08691): scores never reach memory, and tiles above the diagonal are
-skipped. With K keys per query in the mean, tokens T and heads a of widths d (keys) and e (values), the forward pass takes
-2·T·K·a·(d + e) FLOP; the backward pass twice that, and 2·T·K·a·d more for the scores, which it computes again.
-**Unfused**: four products on the full square of each head in the backward pass, two in the forward pass, with scale, mask and softmax in one
-kernel between them, as in Megatron-LM.
+**Fused** (FlashAttention, arXiv 2205.14135 and 2307.08691): scores never reach memory, and tiles above the
+diagonal are skipped. With K keys per query in the mean, tokens T and heads a of widths d (keys) and e
+(values), the forward pass takes 2·T·K·a·(d + e) FLOP; the backward pass twice that, and 2·T·K·a·d more for
+the scores, which it computes again. **Unfused**: four products on the full square of each head in the
+backward pass, two in the forward pass, with scale, mask and softmax in one kernel between them, as in
+Megatron-LM.
 
 Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434) projects down, norms, and projects up. Its down
 projections are the same on all tensor parallel ranks.

@@ -2,10 +2,11 @@
 
 Dense: norm, up (with the gate beside it in one product), activation function, down, residual.
 
-Experts see the **mean load**: each of the E experts gets top_k/E of the tokens. A rank brings T tokens (those
-of its sequence parallel part); the `etp` ranks that share an expert pool theirs, so a rank computes
-T·etp·top_k token visits in E/ep products, each by a matrix cut into `etp` parts. Whoever knows how routing falls out scales the
-`experts` operations by the load over the mean (`EXPERT_NAMES`). Shared experts are a dense network beside, cut by `tp`; the router scores whole tokens.
+Experts see the **mean load**: each of the E experts gets top_k/E of the tokens. A rank brings T tokens
+(those of its sequence parallel part); the `etp` ranks that share an expert pool theirs, so a rank computes
+T·etp·top_k token visits in E/ep products, each by a matrix cut into `etp` parts. Whoever knows how routing
+falls out scales the `experts` operations by the load over the mean (`EXPERT_NAMES`). Shared experts are a
+dense network beside, cut by `tp`; the router scores whole tokens.
 """
 
 from mc.transformer.attention import norm, residual

@@ -1,22 +1,24 @@
 """FLOP of a training step, by the conventions of the field.
 
-Two per multiply and add. **Model** FLOP are those of one forward pass and twice that for the backward pass, of
-every matrix product and of attention's two products; norms, softmax and the embedding's look-up do not count.
-Per token 6 for each matrix weight that it meets, and 6·K·a·(d + e) per layer for attention, where a query
-meets K keys with a heads of widths d (keys) and e (values).
+Two per multiply and add. **Model** FLOP are those of one forward pass and twice that for the backward pass,
+of every matrix product and of attention's two products; norms, softmax and the embedding's look-up do not
+count. Per token 6 for each matrix weight that it meets, and 6·K·a·(d + e) per layer for attention, where a
+query meets K keys with a heads of widths d (keys) and e (values).
 
 For the GPT shape with full (not causal) attention and B sequences of s tokens this is
 72·B·l·s·h²·(1 + s/(6h) + V/(12·l·h)) (Korthikanti et al. 2022, arXiv 2205.05198, equation 7).
 
-**Causal.** A causal mask leaves half of the pairs of query and key. Megatron-LM, PaLM (arXiv 2204.02311) and most published MFU
-count all of them, as if there were no mask (`causal=False`, the default); FlashAttention's benchmarks and MFU by executed work count half
-(`causal=True`). Windows count as K = window in the former convention.
+**Causal.** A causal mask leaves half of the pairs of query and key. The Megatron papers, PaLM
+(arXiv 2204.02311) and most published MFU count all of them, as if there were no mask (`causal=False`, the
+default); FlashAttention's benchmarks and MFU by executed work count half (`causal=True`). Windows count as
+K = window in the former convention.
 
-**Hardware** FLOP add what runs again: the products of attention under selective recomputation, every layer under full
-recomputation (not the head), which makes 96·B·l·s·h²·(1 + s/(6h) + V/(16·l·h)) of it (SC21, equation 3). With `fused` they
-also count the scores that fused attention computes again in its backward pass, which no convention
-of HFU does, but the chip. (Korthikanti et al. give 1 + s/(3h) for selective recomputation, which is twice the attention of
-a whole step; running its forward pass once more takes 1 + s/(4.5h), as here.)
+**Hardware** FLOP add what runs again: the products of attention under selective recomputation, every layer
+under full recomputation (not the head), which makes 96·B·l·s·h²·(1 + s/(6h) + V/(16·l·h)) of it (SC21,
+equation 3). With `fused` they also count the scores that fused attention computes again in its backward
+pass, which no convention of HFU does, but the chip. (Korthikanti et al. give 1 + s/(3h) for selective
+recomputation, which is twice the attention of a whole step; running its forward pass once more takes 1 +
+s/(4.5h), as here.)
 """
 
 from functools import lru_cache
@@ -34,7 +36,7 @@ class Flops(NamedTuple):
 
 
 class _Forward(NamedTuple):
-    """Forward FLOP per token: of the blocks' matrices, of the ends' matrices; and what attention takes per key."""
+    """Forward FLOP per token: matrices of the blocks and of the ends, and what attention takes per key."""
 
     blocks: float
     ends: float

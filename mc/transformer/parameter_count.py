@@ -1,9 +1,9 @@
 """How many parameters a model has, and how many of them one rank holds.
 
-With h hidden, a heads of width d, g heads of keys and values, f the network's width and V the vocabulary, a layer of the GPT shape (a·d = h,
-g = a, f = 4h, no gate, biases everywhere, two norms) has 12h² + 13h, and with embedding and learned positions the model has
-12·l·h²·(1 + 13/(12h) + (V + s)/(12·l·h)), equation 2 of Narayanan et al. (SC21, arXiv 2104.04473), but for its
-final norm of 2h.
+With h hidden, a heads of width d, g heads of keys and values, f the network's width and V the vocabulary, a
+layer of the GPT shape (a·d = h, g = a, f = 4h, no gate, biases everywhere, two norms) has 12h² + 13h, and
+with embedding and learned positions the model has 12·l·h²·(1 + 13/(12h) + (V + s)/(12·l·h)), equation 2 of
+Narayanan et al. (SC21, arXiv 2104.04473), but for its final norm of 2h.
 """
 
 from collections.abc import Sequence
@@ -117,7 +117,7 @@ def held(
     ep: int = 1,
     etp: int = 1,
 ) -> Held:
-    """Parameters that one rank of a pipeline stage holds, before anything is sharded over data parallel ranks.
+    """Parameters that one rank of a pipeline stage holds, before data parallel ranks shard anything.
 
     Tensor parallelism divides matrices, the vocabulary and the biases of what it divides by columns. Norms,
     the router, learned positions, other biases, latent attention's down projections and the projections of
@@ -127,8 +127,8 @@ def held(
         shape: the model.
         layers: indices of the layers of the stage.
         first: whether it has the embedding.
-        last: whether it has the head, and the blocks that predict further tokens. A tied head on another stage than the
-            embedding is a copy of it.
+        last: whether it has the head, and the blocks that predict further tokens. A tied head on another
+            stage than the embedding is a copy of it.
         tp: ranks that share each matrix.
         ep: ranks that share the experts.
         etp: ranks that share each expert.

@@ -126,8 +126,8 @@ class Transformer:
         """Keys that a query meets, in the mean over queries and layers.
 
         With s tokens: s if not `causal`, else s/2, the convention of FlashAttention (the diagonal counts
-        half). In a window of w < s tokens: w, and w(1 - w/2s) if causal, since the first w queries meet fewer; in
-        chunks of w: w, and w/2 if causal.
+        half). In a window of w < s tokens: w, and w(1 - w/2s) if causal, since the first w queries meet
+        fewer; in chunks of w: w, and w/2 if causal.
         """
         full = sequence_length / 2 if causal else sequence_length
         window, share = self.window, self.full_share
