@@ -54,7 +54,7 @@ def test_validate_takes_the_kind_and_overrides(tailstep, tmp_path):
     (tmp_path / "plan.yaml").write_text("ranks: all\n")
     done = tailstep("validate", "plan.yaml", "--kind", "model")
     assert done.returncode == 2
-    assert "plan.yaml:1:1: compute: missing key; `compute` has to be given" in done.stderr
+    assert "plan.yaml:1:1: name: missing key; `name` has to be given" in done.stderr
     done = tailstep("validate", "plan.yaml", "--set", "ranks=-3")
     assert done.returncode == 2
     assert done.stderr == "--set ranks=-3: ranks: expected `all` or a whole number of at least 1; got -3\n"
