@@ -255,14 +255,14 @@ def _layers(sizes: _Sizes) -> Found:
             yield ("layers_per_stage",), f"expected {text} numbers; got {len(asked)}"
         elif sum(asked) != layers:
             yield ("layers_per_stage",), f"expected {layers} layers in all; got {sum(asked)}"
-    elif parts > layers:
-        yield ("pp",), f"expected at most one part per layer; {text} parts, the model has {layers} layers"
     elif plan.balance_ends:
-        if parts == 1:
-            yield ("balance_ends",), "expected two stages or more with it; got 1"
+        if parts < 3:
+            yield ("balance_ends",), f"expected three parts of the pipeline or more with it; got {parts}"
         elif (layers + 2) % parts:
             uneven = f"{layers} layers + 2 = {layers + 2} over {text} parts is {(layers + 2) / parts:g}"
             yield ("balance_ends",), f"expected whole layers; {uneven}; `layers_per_stage: {SPREAD}` would do"
+    elif parts > layers:
+        yield ("pp",), f"expected at most one part per layer; {text} parts, the model has {layers} layers"
     elif asked is None and layers % parts:
         others = [f"`layers_per_stage: {SPREAD}`"]
         if (layers + 2) % parts == 0:

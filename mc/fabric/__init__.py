@@ -50,4 +50,5 @@ from mc.fabric.span import Kind as Kind
 from mc.fabric.span import Ranks as Ranks
 from mc.fabric.span import is_even as is_even
 from mc.fabric.span import span as span
+from mc.fabric.span import tier_of as tier_of
 from mc.fabric.variation import Variation as Variation

@@ -110,6 +110,12 @@ def span(cluster: Cluster, ranks: Ranks, stride: int = 1) -> tuple[Extent, ...]:
     return tuple(extent for extent in found if extent.units > 1)
 
 
+def tier_of(cluster: Cluster, ranks: Ranks, stride: int = 1) -> Tier | None:
+    """The outermost tier that a group spans, arguments as for `span`; None for a single rank."""
+    extents = span(cluster, ranks, stride)
+    return extents[-1].tier if extents else None
+
+
 def _check(cluster: Cluster, axes: Axes) -> None:
     for name, least in (("ranks", 1), ("stride", 1)):
         for each in axes:

@@ -2,10 +2,20 @@
 
 from mc.parallel.group import Group as Group
 from mc.parallel.memory import Memory as Memory
+from mc.parallel.memory import check_memory as check_memory
+from mc.parallel.memory import in_flight as in_flight
+from mc.parallel.memory import memory as memory
+from mc.parallel.memory import stage_memory as stage_memory
 from mc.parallel.message import Message as Message
+from mc.parallel.messages import copies_sent as copies_sent
+from mc.parallel.messages import messages as messages
 from mc.parallel.plan import Groups as Groups
 from mc.parallel.plan import Part as Part
 from mc.parallel.plan import Plan as Plan
 from mc.parallel.plan import PlanError as PlanError
 from mc.parallel.plan import build_plan as build_plan
 from mc.parallel.plan import make_plan as make_plan
+from mc.parallel.state import Content as Content
+from mc.parallel.state import contents as contents
+from mc.parallel.state import distinct_stages as distinct_stages
+from mc.parallel.state import held_parts as held_parts

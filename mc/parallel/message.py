@@ -1,4 +1,4 @@
-"""What a rank sends in a step, one entry for each kind of message."""
+"""The kinds of messages that a rank sends in a step."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,27 +6,29 @@ from typing import Literal
 from mc.parallel.group import Group
 
 Where = Literal["forward", "backward", "step"]
-Per = Literal["layer", "chunk", "micro-batch", "step"]
+Per = Literal["layer", "chunk", "step"]
 Stages = Literal["all", "first", "last", "ends"]
+# What computes while a message that does not block is under way.
+Behind = Literal["attention", "input gradients", "weight gradients", "segment", "micro-batch", "layers"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Message:
     """Messages of one kind.
 
     Attributes:
-        dimension: `tp`, `cp`, `pp`, `ep`, `etp`, `dp` (replicas, which share gradients) or `edp` (those of experts).
+        dimension: `tp`, `cp`, `pp`, `ep`, `etp`, `dp` (those that share gradients, dp x cp) or `edp` (of experts).
         what: is sent.
         collective: that does it.
         bytes: of one, counted as nccl-tests does: of the whole buffer.
         group: among whom.
-        each: how many there are per micro-batch in each `per`, or in a step for messages of the step.
+        each: how many there are in each `per`, for one micro-batch; in a step for messages of the step.
         count: how many in a step, on the rank that takes part in the most.
-        where: forward pass, backward pass, or the step, after the last or before the first micro-batch.
-        segment: of the layer that waits for it, `attention`, `mlp`, `experts`, or `embedding` or `head`; None between
-            segments.
-        per: layer of its kind, chunk, micro-batch, or step.
-        blocking: whether computing waits; else it is sent behind.
+        where: forward pass, backward pass, or between the last backward pass and the first forward pass.
+        segment: of the model that it belongs to: `attention`, `mlp`, `experts`, `embedding`, `head`; None for others.
+        per: `layer`, each time that a micro-batch passes its segment; `chunk`, each time that it passes a part of the
+            model; or `step`.
+        behind: what computes meanwhile; None if computing waits for it.
         stages: of the pipeline that send it.
     """
 
@@ -40,8 +42,13 @@ class Message:
     where: Where
     segment: str | None
     per: Per
-    blocking: bool
+    behind: Behind | None = None
     stages: Stages = "all"
+
+    @property
+    def blocking(self) -> bool:
+        """Whether computing waits for it."""
+        return self.behind is None
 
     @property
     def total(self) -> float:

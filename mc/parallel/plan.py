@@ -37,6 +37,18 @@ class Part:
     is_last: bool
 
 
+class Parts(tuple[tuple[Part, ...], ...]):
+    """Parts per stage and chunk, with a hash that is computed once."""
+
+    def __hash__(self) -> int:
+        """That of the tuple."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+
 class Groups(NamedTuple):
     """All groups that a rank is in.
 
@@ -103,7 +115,7 @@ class Plan:
     sequence_parallel: bool
     schedule: str
     chunks: int
-    parts: tuple[tuple[Part, ...], ...]
+    parts: Parts
     micro_batch: int
     micro_batches: int
     global_batch: int
@@ -245,14 +257,14 @@ def make_plan(config: PlanConfig, shape: Transformer, ranks: int) -> Plan:
 
 
 @lru_cache(maxsize=4096)
-def _parts(counts: tuple[int, ...], pp: int, is_both_ways: bool) -> tuple[tuple[Part, ...], ...]:  # noqa: FBT001
+def _parts(counts: tuple[int, ...], pp: int, is_both_ways: bool) -> Parts:  # noqa: FBT001
     parts, first = [], 0
     for place, size in enumerate(counts):
         parts.append(Part(tuple(range(first, first + size)), place == 0, place == len(counts) - 1))
         first += size
     if is_both_ways:
-        return tuple((part, parts[-1 - stage]) for stage, part in enumerate(parts))
-    return tuple(tuple(parts[stage::pp]) for stage in range(pp))
+        return Parts((part, parts[-1 - stage]) for stage, part in enumerate(parts))
+    return Parts(tuple(parts[stage::pp]) for stage in range(pp))
 
 
 def _groups(plan: Plan) -> Groups:
