@@ -5,6 +5,8 @@ DeepSeek-V3, arXiv 2412.19437, section 2.2), the head segment has their projecti
 one and a pass through the shared head for each; the blocks themselves are layers of `mtp_kinds`.
 """
 
+from functools import lru_cache
+
 from mc.transformer.attention import norm
 from mc.transformer.operation import Passes, Segment, Split, memory
 from mc.transformer.shape import Transformer
@@ -16,6 +18,7 @@ LOSS_FORWARD_BYTES = 28.0
 LOSS_BACKWARD_BYTES = 4.0
 
 
+@lru_cache(maxsize=8192)
 def embedding_segment(shape: Transformer, split: Split) -> Segment:
     """The operations of one rank to look up, place and drop out the tokens of one micro-batch."""
     passes = Passes(split)
@@ -31,6 +34,7 @@ def embedding_segment(shape: Transformer, split: Split) -> Segment:
     return passes.segment("embedding")
 
 
+@lru_cache(maxsize=8192)
 def head_segment(shape: Transformer, split: Split) -> Segment:
     """The operations of one rank from the last hidden state to the loss, for one micro-batch."""
     passes = Passes(split)

@@ -32,6 +32,7 @@ class Parameters:
         shared: the shared experts of a layer.
         router: of a layer.
         mtp: all that only predicts further tokens, without embedding and head, which are shared.
+        experts_of_a_layer: how many there are.
     """
 
     total: int
