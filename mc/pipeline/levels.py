@@ -205,6 +205,9 @@ def _messages(order: Order) -> tuple[NDArray[np.int64], ...]:
     route.append(stages + behind)
     sent.append(np.where(backward & (part > 0), stages + ahead, free))
 
+    if stages == 1:
+        # A stage sends itself nothing.
+        sent = [np.full_like(column, free) for column in sent]
     columns = (waits, makes, route, sent)
     if joint.any():
         return tuple(np.stack(column) for column in columns)

@@ -145,7 +145,7 @@ def _records(levels: Levels) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
             marks.append(levels.position == column[:, chunk])
     found: NDArray[np.bool_] = np.stack(marks)
     # A level writes for one chunk, or for few.
-    written = found.any(axis=2)
+    written = np.logical_or.reduce(found, axis=2)
     most = int(written.sum(axis=0).max())
     slot = np.zeros((levels.count, most), np.int64)
     recorded = np.zeros((levels.count, most, order.stages), bool)
