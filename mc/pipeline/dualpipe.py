@@ -24,7 +24,7 @@ from collections import deque
 
 import numpy as np
 
-from mc.pipeline.order import Kind, Operation, Order, PipelineError, assemble
+from mc.pipeline.order import Kind, Operation, Order, PipelineError, tabulated
 
 _NEAR, _FAR = 0, 1
 
@@ -38,8 +38,11 @@ def dualpipe(stages: int, micro_batches: int) -> Order:
             f"micro_batches: expected an even number of at least {2 * stages} for DualPipe with {stages} "
             f"stages; got {micro_batches}"
         )
-    sequences = [np.array(_sequence(stages, micro_batches, stage)).T for stage in range(stages)]
-    return assemble("dualpipe", micro_batches, 2, sequences)
+    sequences = [_sequence(stages, micro_batches, stage) for stage in range(stages)]
+    table = np.full((stages, max(map(len, sequences)), 5), -1, np.int64)
+    for stage, sequence in enumerate(sequences):
+        table[stage, : len(sequence)] = sequence
+    return tabulated("dualpipe", micro_batches, 2, *np.moveaxis(table, 2, 0))
 
 
 class _Stage:

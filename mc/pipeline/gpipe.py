@@ -6,12 +6,12 @@ here in the order of the forwards, as in later systems; the time is the same.
 
 import numpy as np
 
-from mc.pipeline.order import Kind, Order, assemble
+from mc.pipeline.order import Kind, Order, tabulated
 
 
 def gpipe(stages: int, micro_batches: int) -> Order:
     """The order of GPipe; each stage holds activations of all micro-batches."""
-    each = np.arange(micro_batches)
-    kind = np.repeat([Kind.FORWARD, Kind.BACKWARD], micro_batches)
-    sequence = (kind, np.tile(each, 2), np.zeros(2 * micro_batches, np.int64))
-    return assemble("gpipe", micro_batches, 1, [sequence] * stages)
+    place = np.arange(2 * micro_batches)
+    kind = np.where(place < micro_batches, Kind.FORWARD.value, Kind.BACKWARD.value)
+    columns = (np.tile(column, (stages, 1)) for column in (kind, place % micro_batches, 0 * place))
+    return tabulated("gpipe", micro_batches, 1, *columns)

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from mc.pipeline.order import Kind, Order, PipelineError
 from mc.pipeline.registry import order_of
 
-_FORWARDS = (Kind.FORWARD, Kind.JOINT)
-_BACKWARDS = (Kind.BACKWARD, Kind.INPUT, Kind.JOINT)
-_GRADIENTS = (Kind.BACKWARD, Kind.WEIGHT, Kind.JOINT)
+# Of each kind, whether it goes forward, makes gradients of inputs, makes gradients of weights; idle is the last.
+_FORWARD = np.array([True, False, False, False, True, False])
+_INPUT = np.array([False, True, True, False, True, False])
+_WEIGHT = np.array([False, True, False, True, True, False])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ def levels_of(
     return _cached(order_of(schedule, stages, micro_batches, chunks, group=group))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _cached(order: Order) -> Levels:
     return in_levels(order)
 
@@ -129,8 +130,7 @@ def _units(
     waits_flat, makes_flat = table.reshape(2, len(waits), -1)
     at = np.arange(order.stages) * width
     rows: list[NDArray[np.bool_]] = []
-    while True:
-        now = len(rows)
+    for now in range(order.stages * width):
         ready = made_in.take(waits_flat[0].take(at)) < now
         for column in waits_flat[1:]:
             ready &= made_in.take(column.take(at)) < now
@@ -154,15 +154,13 @@ def _units(
 def last_gradients(order: Order) -> NDArray[np.int64]:
     """int[stages, chunks]: position of the last operation that makes gradients of the weights of a chunk."""
     chunk = np.where(order.kind == Kind.JOINT, order.back_chunk, order.chunk)
-    mine = np.isin(order.kind, _GRADIENTS)[:, None] & (chunk[:, None] == np.arange(order.chunks)[:, None])
+    mine = _WEIGHT[order.kind][:, None] & (chunk[:, None] == np.arange(order.chunks)[:, None])
     return order.operations - 1 - np.argmax(mine[:, :, ::-1], axis=2)
 
 
 def first_forwards(order: Order) -> NDArray[np.int64]:
     """int[stages, chunks]: position of the first forward of a chunk."""
-    mine = np.isin(order.kind, _FORWARDS)[:, None] & (
-        order.chunk[:, None] == np.arange(order.chunks)[:, None]
-    )
+    mine = _FORWARD[order.kind][:, None] & (order.chunk[:, None] == np.arange(order.chunks)[:, None])
     return np.argmax(mine, axis=2)
 
 
@@ -176,7 +174,7 @@ def _messages(order: Order) -> tuple[NDArray[np.int64], ...]:
     parts, micro_batches, stages = order.parts, order.micro_batches, order.stages
     nothing, free = 2 * parts * micro_batches, 2 * stages
     joint = order.kind == Kind.JOINT
-    forward, backward = np.isin(order.kind, _FORWARDS), np.isin(order.kind, _BACKWARDS)
+    forward, backward = _FORWARD[order.kind], _INPUT[order.kind]
     # The boundaries behind a part and before it, on the way of its micro-batches.
     after, before = np.arange(stages)[:, None], (np.arange(stages)[:, None] - 1) % stages
 

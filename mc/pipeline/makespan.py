@@ -121,7 +121,7 @@ class _Plan:
     count: NDArray[np.float64]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _listed(levels: Levels) -> _Plan:
     level, stage = np.nonzero(levels.position >= 0)
     place = np.full((levels.count + 1, levels.order.stages), -1)
@@ -139,7 +139,7 @@ def _listed(levels: Levels) -> _Plan:
     )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _in_rows(levels: Levels) -> _Plan:
     stages = levels.order.stages
     place = np.arange((levels.count + 1) * stages).reshape(-1, stages)

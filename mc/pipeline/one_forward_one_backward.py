@@ -12,17 +12,14 @@ References:
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.pipeline.order import Kind, Order, PipelineError, assemble
+from mc.pipeline.order import Kind, Order, PipelineError, tabulated
 
 
 def one_forward_one_backward(stages: int, micro_batches: int) -> Order:
     """The order of 1F1B."""
-    each = np.arange(micro_batches)
-    zero = np.zeros(micro_batches, np.int64)
-    ahead = (min(stages - 1 - stage, micro_batches) for stage in range(stages))
-    return assemble(
-        "1f1b", micro_batches, 1, [_alternating(count, (each, zero), (each, zero)) for count in ahead]
-    )
+    each, zero = np.arange(micro_batches), np.zeros(micro_batches, np.int64)
+    ahead = np.minimum(np.arange(stages)[::-1], micro_batches)
+    return _alternating("1f1b", micro_batches, 1, ahead, (each, zero), (each, zero))
 
 
 def interleaved(stages: int, micro_batches: int, chunks: int, group: int) -> Order:
@@ -51,21 +48,34 @@ def interleaved(stages: int, micro_batches: int, chunks: int, group: int) -> Ord
     )
     chunk = np.concatenate([np.repeat(np.arange(chunks), count) for count in size])
     ahead = np.minimum(2 * np.arange(stages)[::-1] + (chunks - 1) * group, micro_batch.size)
-    back = chunks - 1 - chunk
-    sequences = [_alternating(int(count), (micro_batch, chunk), (micro_batch, back)) for count in ahead]
-    return assemble("interleaved", micro_batches, chunks, sequences)
+    backwards = (micro_batch, chunks - 1 - chunk)
+    return _alternating("interleaved", micro_batches, chunks, ahead, (micro_batch, chunk), backwards)
+
+
+_Passes = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _alternating(
-    ahead: int,
-    forwards: tuple[NDArray[np.int64], NDArray[np.int64]],
-    backwards: tuple[NDArray[np.int64], NDArray[np.int64]],
-) -> tuple[NDArray[np.int64], ...]:
-    # Forwards ahead, then one of each in turn, then the backwards that are left.
+    schedule: str,
+    micro_batches: int,
+    chunks: int,
+    ahead: NDArray[np.int64],
+    forwards: _Passes,
+    backwards: _Passes,
+) -> Order:
+    """On each stage so many forwards ahead, then one of each in turn, then the backwards that are left.
+
+    `forwards` and `backwards` are micro-batches and chunks in the order in which they pass.
+    """
     total = forwards[0].size
-    turns = np.tile([Kind.FORWARD, Kind.BACKWARD], total - ahead)
-    kind = np.concatenate([np.repeat(Kind.FORWARD, ahead), turns, np.repeat(Kind.BACKWARD, ahead)])
-    columns = np.empty((2, 2 * total), np.int64)
-    columns[:, kind == Kind.FORWARD] = forwards
-    columns[:, kind == Kind.BACKWARD] = backwards
-    return kind, *columns
+    place, ahead = np.arange(2 * total), ahead[:, None]
+    turn = place - ahead
+    is_backward = (turn >= 2 * (total - ahead)) | ((turn >= 0) & (turn % 2 == 1))
+    # How many of its kind come before each: one for each two turns, but for those ahead and those left.
+    number = np.where(is_backward, np.maximum(turn // 2, place - total), np.minimum(ahead + turn // 2, place))
+    kind = np.where(is_backward, Kind.BACKWARD.value, Kind.FORWARD.value)
+    columns = (
+        np.where(is_backward, back[number], forth[number])
+        for forth, back in zip(forwards, backwards, strict=True)
+    )
+    return tabulated(schedule, micro_batches, chunks, kind, *columns)

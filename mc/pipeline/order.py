@@ -13,7 +13,6 @@ both directions at once: chunk 0 of stage s is part s, chunk 1 part p − 1 − 
 """
 
 import enum
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -125,16 +124,10 @@ def parts(stages: int, chunks: int, *, bidirectional: bool) -> NDArray[np.int64]
     return stage[:, None] + stages * np.arange(chunks)
 
 
-def assemble(
-    schedule: str, micro_batches: int, chunks: int, sequences: Sequence[Iterable[NDArray[np.int64]]]
-) -> Order:
-    """An order from the columns (kind, micro-batch, chunk, or all five of `Operation`) of each stage."""
-    columns = [[np.asarray(column) for column in sequence] for sequence in sequences]
-    width = max(column[0].size for column in columns)
-    table = np.full((5, len(columns), width), -1, np.int64)
-    for stage, own in enumerate(columns):
-        for place, column in enumerate(own):
-            table[place, stage, : column.size] = column
-    table.setflags(write=False)
-    bidirectional = schedule == "dualpipe"
-    return Order(schedule, len(columns), micro_batches, chunks, bidirectional, *table)
+def tabulated(schedule: str, micro_batches: int, chunks: int, *columns: NDArray[np.int64]) -> Order:
+    """An order from tables [stages, operations]: kinds, micro-batches and chunks, or all five columns of `Operation`."""
+    given = [np.array(column, np.int64) for column in columns]
+    given += [np.full_like(given[0], -1)] * (5 - len(given))
+    for column in given:
+        column.setflags(write=False)
+    return Order(schedule, given[0].shape[0], micro_batches, chunks, schedule == "dualpipe", *given)

@@ -45,7 +45,7 @@ def order_of(
     return _build(schedule, stages, micro_batches, chunks, stages if group is None else group)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _build(schedule: str, stages: int, micro_batches: int, chunks: int, group: int) -> Order:
     match schedule:
         case "gpipe":

@@ -9,20 +9,14 @@ Qi, Wan, Huang, Lin: Zero Bubble (Almost) Pipeline Parallelism. ICLR 2024, arXiv
 
 import numpy as np
 
-from mc.pipeline.order import Kind, Order, assemble
+from mc.pipeline.order import Kind, Order, tabulated
 
 
 def zero_bubble(stages: int, micro_batches: int) -> Order:
     """The order of ZB-H1."""
-    return assemble(
-        "zb-h1", micro_batches, 1, [_sequence(stages, micro_batches, stage) for stage in range(stages)]
-    )
-
-
-def _sequence(stages: int, micro_batches: int, stage: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    each = np.arange(micro_batches)
+    stage, each = np.arange(stages)[:, None], np.tile(np.arange(micro_batches), (stages, 1))
     # In turn k: the forward of k + ahead, the inputs' gradients of k, the weights' of k − stage.
-    turn = np.concatenate([each - (stages - 1 - stage), each, each + stage])
-    kind = np.repeat([Kind.FORWARD, Kind.INPUT, Kind.WEIGHT], micro_batches)
-    place = np.lexsort((np.tile(each, 3), kind, turn))
-    return kind[place], np.tile(each, 3)[place], np.zeros(3 * micro_batches, np.int64)
+    turn = np.concatenate([each - (stages - 1 - stage), each, each + stage], axis=1)
+    kind = np.repeat([Kind.FORWARD.value, Kind.INPUT.value, Kind.WEIGHT.value], micro_batches)
+    place = np.argsort(turn, axis=1, kind="stable")
+    return tabulated("zb-h1", micro_batches, 1, kind[place], place % micro_batches, 0 * place)
