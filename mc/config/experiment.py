@@ -48,7 +48,7 @@ class ExperimentConfig(StrictModel):
         model: what a step has to do.
         plan: who does which part.
         run: how to find out.
-        failures: of chips, for the time that a job takes over days; only where the model is a transformer.
+        failures: of chips, for the time that a job takes over days.
     """
 
     schema_version: SchemaVersion = 1
@@ -105,8 +105,11 @@ class ExperimentConfig(StrictModel):
         shape = self.model.transformer
         if shape is not None:
             whole = "the cluster" if self.plan.ranks == "all" else "the plan"
+            given = self.plan.model_fields_set
             return [
-                (("plan", *path), text) for path, text in plan_problems(self.plan, shape, self.ranks, whole)
+                # What is left out has no place of its own, so the text says what it is about.
+                (("plan", *path), text if path[0] in given else f"`{path[0]}`: {text}")
+                for path, text in plan_problems(self.plan, shape, self.ranks, whole)
             ]
         if self.model.compute is None:
             return []

@@ -30,6 +30,7 @@ Recompute = Literal["none", "selective", "full"]
 Optimizer = Literal["adam", "momentum", "sgd"]
 Count = Annotated[int, Field(ge=1)]
 
+DIMENSIONS: tuple[Dimension, ...] = ("tp", "cp", "dp", "pp")
 SPREAD = "spread"
 # What is meant for models of any kind.
 FOR_EVERY_MODEL = frozenset({"schema_version", "name", "ranks", "algorithm", "objective", "protocol"})
@@ -182,7 +183,7 @@ class PlanConfig(StrictModel):
     dp: Count | None = None
     ep: Count = 1
     etp: Count = 1
-    order: Annotated[tuple[Dimension, ...], Field(strict=False)] = ("tp", "cp", "dp", "pp")
+    order: Annotated[tuple[Dimension, ...], Field(strict=False)] = DIMENSIONS
     sequence_parallel: bool = Field(default_factory=lambda data: data["tp"] > 1)
     chunks: Count = 1
     schedule: Schedule = Field(default_factory=lambda data: "interleaved" if data["chunks"] > 1 else "1f1b")
@@ -229,6 +230,15 @@ class PlanConfig(StrictModel):
                 return tuple(value)
             raise ValueError(f"expected whole numbers of layers; got {list(value)!r}")
         raise ValueError(f"expected `{SPREAD}` or a list of numbers of layers; got {value!r}")
+
+    @field_validator("order")
+    @classmethod
+    def _check_order(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if sorted(value) != sorted(DIMENSIONS):
+            raise ValueError(
+                f"expected each of {', '.join(DIMENSIONS)} once; got {', '.join(value) or 'none'}"
+            )
+        return value
 
     @property
     def for_transformers(self) -> tuple[str, ...]:
