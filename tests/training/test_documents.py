@@ -43,7 +43,7 @@ def test_the_mean_has_a_closed_form(median, sigma):
     assert_mean(work, mean_attention(median, sigma, LENGTH))
 
 
-@pytest.mark.parametrize("sequences", [1, 3, 40])
+@pytest.mark.parametrize("sequences", [1, 5])
 def test_the_law_of_a_micro_batch(key, sequences):
     median, sigma = KINDS[1]
     rng = np.random.default_rng(8)
