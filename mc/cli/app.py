@@ -12,6 +12,7 @@ import typer
 
 from mc.cli.catalog import catalog
 from mc.cli.collective import collective
+from mc.cli.explain import explain
 from mc.cli.run import run
 from mc.cli.schema import schema
 from mc.cli.show import show
@@ -26,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command()(explain)
 app.command()(collective)
 app.command()(catalog)
 app.command()(validate)

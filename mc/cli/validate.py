@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from mc.cli.options import Overrides
-from mc.config import Kind, load_any
+from mc.config import ExperimentConfig, Kind, load_any
 from mc.document import ConfigError
+from mc.parallel import PlanError, checked_plan
 
 
 def validate(
@@ -17,15 +18,20 @@ def validate(
 ) -> None:
     """Check configuration files and list everything that is wrong with them, each at its file:line:column.
 
-    Exits with 2 if any file cannot be used.
+    An experiment with a transformer must also fit into the memory of its chips. Exits with 2 if any file cannot be used.
     """
     broken = False
     for file in files:
         try:
-            found, _ = load_any(file, overrides or (), kind)
+            found, config = load_any(file, overrides or (), kind)
+            if isinstance(config, ExperimentConfig) and config.model.transformer is not None:
+                checked_plan(config)
         except ConfigError as error:
             broken = True
             print(error, file=sys.stderr)
+        except PlanError as error:
+            broken = True
+            print(f"{file}: {error}", file=sys.stderr)
         else:
             print(f"{file}: ok ({found})")
     if broken:

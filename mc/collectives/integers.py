@@ -7,7 +7,10 @@ here: zero.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
+
+from mc.delays.checks import is_known
 
 # int32 numbers have at most 31 digits in base 2, the smallest base.
 _MOST_DIGITS = 31
@@ -19,7 +22,6 @@ def to_integer(value: ArrayLike) -> Int[Array, ""]:
     return (jnp.round(array) if jnp.issubdtype(array.dtype, jnp.floating) else array).astype(jnp.int32)
 
 
-@jax.jit
 def tree_shape(n: ArrayLike, base: ArrayLike) -> tuple[Int[Array, ""], Int[Array, ""]]:
     """The depth of a tree of n ranks that combines `base` at a time, and how many its last round combines.
 
@@ -33,6 +35,18 @@ def tree_shape(n: ArrayLike, base: ArrayLike) -> tuple[Int[Array, ""], Int[Array
     Returns:
         (⌈log_base n⌉, ⌈n/base^(depth−1)⌉); (0, 1) for one rank.
     """
+    if is_known(n) and is_known(base) and np.ndim(n) == np.ndim(base) == 0:
+        # What is known is counted at once: a loop of arrays takes a thousand times as long where nothing is compiled.
+        left, divisor = (int(np.rint(np.asarray(each))) for each in (n, base))
+        depth, last = 0, 1
+        while left > 1:
+            left, depth, last = (left - 1) // divisor + 1, depth + 1, left
+        return jnp.int32(depth), jnp.int32(last)
+    return _tree_shape(n, base)
+
+
+@jax.jit
+def _tree_shape(n: ArrayLike, base: ArrayLike) -> tuple[Int[Array, ""], Int[Array, ""]]:
     divisor = to_integer(base)
 
     def combine(_, state):

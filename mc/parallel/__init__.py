@@ -3,6 +3,7 @@
 from mc.parallel.group import Group as Group
 from mc.parallel.memory import Memory as Memory
 from mc.parallel.memory import check_memory as check_memory
+from mc.parallel.memory import checked_plan as checked_plan
 from mc.parallel.memory import in_flight as in_flight
 from mc.parallel.memory import memory as memory
 from mc.parallel.memory import stage_memory as stage_memory

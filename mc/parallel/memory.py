@@ -22,7 +22,7 @@ micro-batches that have gone forward and not yet back:
 | 1F1B | min(m, p − s) |
 | interleaved | 2(p − s − 1) + (v − 1)p + 1 passes through one of v chunks, in the order in which they start |
 | ZB-H1 | min(m, p): as 1F1B, and s of which weights' gradients are put off, counted whole |
-| DualPipe | p + 1 over two parts, which are whole copies |
+| DualPipe | p − s of one part and s + 1 of the other |
 
 (1F1B and interleaved: D. Narayanan et al., SC21, and Megatron-LM; on the first stage the latter is 1 + (p − 1)/(pv) times
 all layers' activations, V. Korthikanti et al., arXiv 2205.05198. ZB-H1: P. Qi et al., arXiv 2401.10241. DualPipe:
@@ -33,14 +33,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mc.config import ExperimentConfig
 from mc.config.names import FORMAT_BYTES
-from mc.parallel.plan import Plan, PlanError, make_plan
+from mc.parallel.plan import DUALPIPE, Plan, PlanError, build_plan, make_plan
 from mc.parallel.state import Content, contents, distinct_stages, held_parts
 from mc.transformer import (
     DENSE,
     MOE,
     Transformer,
     activations,
+    build_transformer,
     embedding_activations,
     head_activations,
     held,
@@ -82,11 +84,9 @@ class Memory:
 @lru_cache(maxsize=8192)
 def memory(shape: Transformer, plan: Plan) -> Memory:
     """What a rank of the stage that needs the most has in memory."""
-    # Of stages with the same contents the first has the most in flight, or as much.
-    return max(
-        (stage_memory(shape, plan, stage) for stage in distinct_stages(shape, plan)),
-        key=lambda each: each.total,
-    )
+    # Of stages with the same contents the first has the most in flight, or as much, but where it has two ends.
+    stages = range(plan.pp) if plan.schedule == DUALPIPE else distinct_stages(shape, plan)
+    return max((stage_memory(shape, plan, stage) for stage in stages), key=lambda found: found.total)
 
 
 def stage_memory(shape: Transformer, plan: Plan, stage: int) -> Memory:
@@ -126,12 +126,30 @@ def in_flight(plan: Plan, stage: int) -> tuple[int, ...]:
         case "zb-h1":
             return (min(count, stages),)
         case "dualpipe":
-            # One end is a micro-batch ahead of the other.
-            return (min(count // 2, stages // 2 + 1), min(count // 2, stages // 2))
+            return (min(count // 2, stages - stage), min(count // 2, stage + 1))
     # Interleaved: as many passes as start before the first goes back, p micro-batches through each chunk in turn.
     passes = min(count * plan.chunks, 2 * (stages - stage - 1) + (plan.chunks - 1) * stages + 1)
     rounds, rest = divmod(passes, stages * plan.chunks)
     return tuple(rounds * stages + min(max(rest - chunk * stages, 0), stages) for chunk in range(plan.chunks))
+
+
+def checked_plan(config: ExperimentConfig) -> Plan:
+    """The plan of an experiment whose model is a transformer, if its chips have the memory.
+
+    A chip whose memory nobody stated has enough.
+
+    Raises:
+        PlanError: the model is no transformer, or the plan does not fit.
+    """
+    plan = build_plan(config)
+    assert config.model.transformer is not None
+    sizes = {
+        chip.memory_size: chip.name for _, chip, _ in config.cluster.chips(config.ranks) if chip.memory_size
+    }
+    if sizes:
+        least = min(sizes)
+        check_memory(build_transformer(config.model.transformer), plan, least, sizes[least] or "the chip")
+    return plan
 
 
 def check_memory(shape: Transformer, plan: Plan, size: float, chip: str = "the chip") -> Memory:

@@ -139,6 +139,19 @@ def test_micro_batches_in_flight_are_those_of_the_order(schedule, stages, chunks
             first = next(place for place, each in enumerate(sequence) if each.kind == Kind.BACKWARD)
             passed = [each.chunk for each in sequence[:first]]
             assert in_flight(found, stage) == tuple(passed.count(chunk) for chunk in range(chunks))
+        if schedule == "dualpipe":
+            assert in_flight(found, stage) == tuple(held_in(order.sequence(stage), chunk) for chunk in (0, 1))
+
+
+def held_in(sequence, chunk: int) -> int:
+    """How many micro-batches a chunk holds at most."""
+    count = most = 0
+    for each in sequence:
+        count += each.kind in (Kind.FORWARD, Kind.JOINT) and each.chunk == chunk
+        most = max(most, count)
+        count -= each.kind in (Kind.BACKWARD, Kind.WEIGHT) and each.chunk == chunk
+        count -= each.kind == Kind.JOINT and each.back_chunk == chunk
+    return most
 
 
 # Published runs that fit.
@@ -149,7 +162,7 @@ def test_llama_3_405b_fits_without_recomputation():
     shape = shipped("llama3-405b")
     keys = {"tp": 8, "pp": 16, "balance_ends": True, "global_batch": 2048, "sequence_length": 8192}
     fits = plan(shape, 16384, zero=2, **keys)
-    assert check_memory(shape, fits, 80e9).total < 0.94 * 80e9
+    assert check_memory(shape, fits, 80e9).total < 0.98 * 80e9
     # Parameters alone take more without shards.
     assert state(memory(shape, plan(shape, 16384, **keys))) == pytest.approx(
         18 / 128 * parameters(shape).total, rel=0.05
@@ -186,8 +199,8 @@ def test_what_is_missing_and_what_would_help():
     assert text.startswith(
         f"plan: {found.total / 1e9:.3g} GB on each rank of stage 0 (weights 12.5 GB, gradients 25 GB"
     )
-    assert "H100 has 75.2 GB without the reserve of 6 % (80 GB in all)" in text
-    assert f": {(found.total - 75.2e9) / 1e9:.3g} GB too much; any of these would fit: " in text
+    assert "H100 has 78.4 GB without the reserve of 2 % (80 GB in all)" in text
+    assert f": {(found.total - 78.4e9) / 1e9:.3g} GB too much; any of these would fit: " in text
     advice = re.findall(r"(\w+) (\w+) \(([\d.]+) GB\)", text.split("would fit: ")[1])
     assert len(advice) >= 4
     for name, value, size in advice:
@@ -195,7 +208,7 @@ def test_what_is_missing_and_what_would_help():
         keys = {**short.config.model_dump(exclude_unset=True), "dp": None, **changed}
         total = memory(shape, plan(shape, 16384, **keys)).total
         assert f"{total / 1e9:.3g}" == size
-        assert total <= 75.2e9
+        assert total <= 78.4e9
 
 
 def test_where_nothing_helps_the_nearest_is_named():
@@ -208,7 +221,7 @@ def test_where_nothing_helps_the_nearest_is_named():
 
 def test_the_reserve_is_the_plans():
     found = memory(GPT, plan(GPT, 8, global_batch=8))
-    check_memory(GPT, plan(GPT, 8, global_batch=8), found.total / 0.94 * 1.0001)
-    with pytest.raises(PlanError, match="6 %"):
-        check_memory(GPT, plan(GPT, 8, global_batch=8), found.total / 0.94 * 0.9999)
+    check_memory(GPT, plan(GPT, 8, global_batch=8), found.total / 0.98 * 1.0001)
+    with pytest.raises(PlanError, match="2 %"):
+        check_memory(GPT, plan(GPT, 8, global_batch=8), found.total / 0.98 * 0.9999)
     check_memory(GPT, plan(GPT, 8, global_batch=8, memory_reserve="0 %"), found.total * 1.0001)

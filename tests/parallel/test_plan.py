@@ -178,4 +178,4 @@ def test_all_that_is_wrong_comes_at_once():
     config = plan(GPT, 8, global_batch=8).config.model_copy(update={"tp": 3, "ep": 2})
     with pytest.raises(PlanError) as caught:
         make_plan(config, GPT, 8)
-    assert [line.split(":")[0] for line in str(caught.value).splitlines()] == ["ranks", "tp", "tp", "ep"]
+    assert [line.split(":")[0] for line in str(caught.value).splitlines()] == ["tp", "tp", "ep"]
