@@ -77,7 +77,7 @@ def torus_algorithms(collective: str, torus: Torus) -> dict[str, FixedAlgorithm]
             combined=combined,
         )
         # Out and back along a line, one ring takes the links in both directions.
-        ring |= both if torus.is_hamiltonian and min(torus.rings, default=0) != 1 else {}
+        ring |= both if torus.is_hamiltonian and 1 not in torus.rings else {}
         return ring | fixed(
             MULTI_RING,
             rounds=times * steps,
@@ -134,7 +134,7 @@ def torus_dilution(name: str, collective: str, torus: Torus) -> float | None:
     if name == "ring" or collective == "send-recv":
         return torus.links
     if name == BIDIRECTIONAL_RING:
-        return torus.links / 2 if torus.is_hamiltonian and min(torus.rings) != 1 else None
+        return torus.links / 2 if torus.is_hamiltonian and 1 not in torus.rings else None
     if collective in ("gather", "scatter") and name == "direct":
         return torus.links * busiest_link(torus) * torus.size / (torus.size - 1)
     if collective == "all-to-all" and name == "direct":
