@@ -13,10 +13,12 @@ from mc.training.routing import (
     destinations,
     direct_load,
     load_law,
+    routing_of,
 )
 from mc.training.routing import _table as table
 from mc.training.routing_choice import Choice
 from mc.training.routing_counts import draw_counts
+from tests.parallel.plans import GPT, plan, shipped
 from tests.stats import assert_fraction, assert_mean, assert_same_law
 
 
@@ -201,6 +203,28 @@ def test_destinations_with_groups():
     choice = Choice(256, 8, 8, 4)
     assert destinations(Choice(128, 8), 4) + 0.2 < destinations(choice, 8) <= 4
     assert destinations(choice, 8) < destinations(Choice(256, 8), 8)
+
+
+def test_routing_of_a_plan():
+    shape = shipped("deepseek-v3")
+    found = routing_of(
+        shape,
+        plan(
+            shape,
+            512,
+            pp=4,
+            layers_per_stage="spread",
+            ep=32,
+            tp=2,
+            micro_batch=2,
+            sequence_length=4_096,
+            global_batch=512,
+            routing={"skew": 0.3},
+        ),
+    )
+    assert found == Routing(Choice(256, 8, 8, 4), 32, 2 * 4_096 * 32 // 2, skew=0.3)
+    with pytest.raises(RoutingError, match="expected a transformer with experts; got one without"):
+        routing_of(GPT, plan(GPT, 8, global_batch=8, sequence_length=2_048))
 
 
 @pytest.mark.parametrize(
