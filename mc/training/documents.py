@@ -81,28 +81,16 @@ def simulate_attention(
 def mean_attention(median: float, sigma: float, sequence_length: int) -> float:
     """E A, the mean work of a sequence, by the formula above."""
     s = float(sequence_length)
+
+    def partial(power: int, *, above: bool) -> float:
+        """E[Lⁿ; L > S] or E[Lⁿ; L ≤ S] over E L, by logarithms: moments of wide laws are no floats."""
+        if sigma == 0:
+            return median ** (power - 1) if above == (median > s) else 0.0
+        score = (math.log(s / median) - power * sigma**2) / sigma
+        tail = float(special.log_ndtr(-score if above else score))
+        return math.exp((power - 1) * math.log(median) + (power**2 - 1) * sigma**2 / 2 + tail)
+
     # Up to S: S·l²/2 − l³/6; beyond: L·S²/2 − S³/6.
-    short = s * _below(2, median, sigma, s) / 2 - _below(3, median, sigma, s) / 6
-    long = s**2 * _above(1, median, sigma, s) / 2 - s**3 * _above(0, median, sigma, s) / 6
-    mean = median * math.exp(sigma**2 / 2)
-    return min(2 * (short + long) / (s**2 * mean), 1.0)
-
-
-def _below(power: int, median: float, sigma: float, bound: float) -> float:
-    """E[Lⁿ; L ≤ bound]."""
-    return _moment(power, median, sigma) * float(special.ndtr(_score(power, median, sigma, bound)))
-
-
-def _above(power: int, median: float, sigma: float, bound: float) -> float:
-    """E[Lⁿ; L > bound]."""
-    return _moment(power, median, sigma) * float(special.ndtr(-_score(power, median, sigma, bound)))
-
-
-def _moment(power: int, median: float, sigma: float) -> float:
-    return median**power * math.exp((power * sigma) ** 2 / 2)
-
-
-def _score(power: int, median: float, sigma: float, bound: float) -> float:
-    if sigma == 0:
-        return math.copysign(math.inf, bound - median)
-    return (math.log(bound / median) - power * sigma**2) / sigma
+    short = s * partial(2, above=False) / 2 - partial(3, above=False) / 6
+    long = s**2 * partial(1, above=True) / 2 - s**3 * partial(0, above=True) / 6
+    return min(2 * (short + long) / s**2, 1.0)

@@ -49,7 +49,7 @@ def draw_counts(
     shape = (layers, groups, experts // groups)
     pi = chances.reshape(shape)
     variance = pi * (1 - pi)
-    share = pi / pi.sum(axis=-1, keepdims=True)
+    share = _divided(pi, pi.sum(axis=-1, keepdims=True))
     between = np.zeros((layers, count, groups))
     if group_totals is not None:
         seen = group_totals.shape[1]

@@ -2,13 +2,16 @@
 
 What a micro-batch brings (how tokens choose experts, how documents fill sequences) has no closed form, but is cheap to
 simulate once; draws then come from the simulated law. `mc.delays.Empirical` would fit a tail beyond the largest value; here
-nothing lies beyond the bounds, and a bound may have a probability of its own, as sequences of a single document have.
+nothing lies beyond the bounds, and a bound may have a probability of its own, as sequences of a single document have. Between
+the outermost values and the bounds quantiles go on in log-odds as they went, which is an exponential tail.
 """
+
+import math
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mc.delays import AbstractDelay, Constant
 from mc.delays.checks import ParameterError
@@ -17,6 +20,8 @@ from mc.delays.numerics import LOG_ODDS_SPAN, log_odds, log_survival_of_odds
 _MOST_KNOTS = 2048
 # Values that all lie closer, some steps of float32, are one value.
 _APART = 2.0**-20
+# Log-odds over which the way on is read off: a twentieth of a tail.
+_LAST = 3.0
 
 
 class Sampled(AbstractDelay):
@@ -57,11 +62,26 @@ def law_of_samples(samples: ArrayLike, lowest: float, highest: float) -> Abstrac
     position = (np.arange(ordered.size) + 0.5) / ordered.size
     odds = np.log(position) - np.log1p(-position)
     grid = np.linspace(odds[0], odds[-1], min(_MOST_KNOTS, ordered.size))
-    # Between the outer order statistics and the bounds little is known: the bounds come where tables end.
-    grid = np.concatenate([[-LOG_ODDS_SPAN], grid, [LOG_ODDS_SPAN]])
     times = np.interp(grid, odds, ordered)
-    times[0], times[-1] = max(lowest, 0.0), highest
+    low, high = (
+        _beyond(grid[::way], times[::way], bound) for way, bound in ((-1, max(lowest, 0.0)), (1, highest))
+    )
+    grid, times = (np.concatenate([low[at][::-1], each, high[at]]) for at, each in enumerate((grid, times)))
     # Of a run of ties, its two ends: a jump of the distribution function.
     kept = (np.diff(times, prepend=-np.inf) > 0) | (np.diff(times, append=np.inf) > 0)
     real = jnp.result_type(float)
     return Sampled(jnp.asarray(times[kept], real), jnp.asarray(grid[kept], real))
+
+
+def _beyond(
+    odds: NDArray[np.float64], times: NDArray[np.float64], bound: float
+) -> tuple[list[float], list[float]]:
+    """Knots after the last one, to the end of tables: as it went over the last odds of 20, as far as the bound."""
+    end = math.copysign(LOG_ODDS_SPAN, odds[-1] - odds[0])
+    before = odds[-1] - math.copysign(min(_LAST, abs(odds[-1] - odds[0])), end)
+    start = np.interp(before, odds, times) if end > 0 else np.interp(-before, -odds, times)
+    slope = (times[-1] - start) / (odds[-1] - before)
+    reached = odds[-1] + (bound - times[-1]) / slope if slope > 0 else math.copysign(math.inf, end)
+    if abs(reached) >= LOG_ODDS_SPAN:
+        return [end], [times[-1] + slope * (end - odds[-1])]
+    return [reached, end], [bound, bound]

@@ -87,5 +87,9 @@ def test_longer_documents_are_more_work():
     assert (np.diff(means) > 0).all()
 
 
+def test_lengths_may_spread_over_hundreds_of_decades():
+    assert mean_attention(1.0, 40.0, LENGTH) == pytest.approx(1)
+
+
 def test_many_short_documents_are_affordable():
     assert simulate_attention(np.random.default_rng(0), 1.0, 0.0, 64, 3) == pytest.approx(1 / 64, rel=0.02)
