@@ -11,13 +11,14 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, direct, exact, schedules
+from benchmarks import cold_start, direct, exact, pipelines, schedules
 from benchmarks.measure import Finding
 
 _BENCHMARKS = {
     "exact": exact.run,
     "direct": direct.run,
     "schedules": schedules.run,
+    "pipelines": pipelines.run,
     "cold-start": cold_start.run,
 }
 

@@ -30,9 +30,9 @@ from mc.pipeline.order import PipelineError
 from mc.pipeline.timetable import Rows, Timetable
 from mc.pipeline.transfer import Transfer
 
-# Numbers in one array of the state: what fits into the cache of a core, at least and at most so many at a time.
-_STATE = 1 << 18
-_LEAST, _MOST = 32, 2048
+# Numbers in a level: enough that the compiler shares them among cores; and in the state: few enough for their caches.
+_LEVEL, _STATE = 1 << 16, 1 << 22
+_LEAST = 32
 
 Duration = Callable[[Rows], Float[Array, "stages batch"]]
 
@@ -61,9 +61,9 @@ class _Now(eqx.Module):
 
 
 def batch_for(timetable: Timetable) -> int:
-    """How large a batch is worked out fastest: the state then stays in cache."""
+    """How large a batch is worked out fastest: on all cores, with the state in cache."""
     rows = timetable.stages * (timetable.depth + 4 * timetable.chunks)
-    return max(_LEAST, min(_MOST, _STATE // rows))
+    return max(_LEAST, min(_LEVEL // timetable.stages, _STATE // rows))
 
 
 def completion(
