@@ -61,7 +61,7 @@ def test_it_is_what_the_event_loop_finds(case, blocking):
         assert found.busy[:, column] == pytest.approx(np.array(busy), rel=1e-5)
 
 
-@pytest.mark.parametrize("case", EACH, ids=name)
+@pytest.mark.parametrize("case", EACH[1:], ids=name)
 def test_without_noise_it_is_the_quick_recursion(case):
     # A batch of parameter sets: forward, the halves of the backward, and joint operations.
     table, levels = timetable_of(*case), levels_of(*case)

@@ -1,8 +1,11 @@
 """Orders: every operation once, after what it needs, in the memory that the schedule promises; refusals."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
+from mc.config.plan import Schedule
 from mc.errors import InputError
 from mc.pipeline import SCHEDULES, Kind, PipelineError, in_flight, order_of
 from tests.pipeline import reference
@@ -53,6 +56,20 @@ def test_zero_bubble_needs_no_more_than_1f1b_before_the_weights():
         split, whole = order_of("zb-h1", p, m), order_of("1f1b", p, m)
         for stage in range(p):
             assert reference.in_flight(split, stage, until="B") == reference.in_flight(whole, stage)
+
+
+def test_dualpipe_holds_a_micro_batch_more_in_all():
+    order = order_of("dualpipe", 8, 32)
+    for stage in range(8):
+        held = [0, 0]
+        most = (0, 0)
+        for operation in order.sequence(stage):
+            for phase, _, chunk in reference.halves(operation):
+                held[chunk] += phase == "F"
+            most = max(most, tuple(held), key=sum)
+            for phase, _, chunk in reference.halves(operation):
+                held[chunk] -= phase in ("W", "FB")
+        assert most == (8 - stage, stage + 1)
 
 
 def test_parts_lie_in_circles_or_in_both_directions():
@@ -146,4 +163,4 @@ def test_what_cannot_be_is_refused(arguments, group, message):
 
 
 def test_schedules_are_known():
-    assert set(SCHEDULES) == {case[0] for case in CASES}
+    assert set(SCHEDULES) == {case[0] for case in CASES} == set(get_args(Schedule))
