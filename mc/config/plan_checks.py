@@ -21,28 +21,53 @@ class ExpertsShape(Protocol):
     """What the checks need to know of experts; `ExpertsConfig` has it."""
 
     @property
-    def count(self) -> int: ...  # noqa: D102
+    def count(self) -> int:
+        """How many."""
+        ...
+
     @property
-    def ffn(self) -> int: ...  # noqa: D102
+    def ffn(self) -> int:
+        """Width."""
+        ...
+
     @property
-    def shared_ffn(self) -> int: ...  # noqa: D102
+    def shared_ffn(self) -> int:
+        """Width of those that every token visits."""
+        ...
 
 
 class Shape(Protocol):
     """What the checks need to know of a model; `TransformerConfig` has it, and what is built of it."""
 
     @property
-    def layers(self) -> int: ...  # noqa: D102
+    def layers(self) -> int:
+        """How many."""
+        ...
+
     @property
-    def heads(self) -> int: ...  # noqa: D102
+    def heads(self) -> int:
+        """Of queries."""
+        ...
+
     @property
-    def kv_heads(self) -> int: ...  # noqa: D102
+    def kv_heads(self) -> int:
+        """Of keys and values."""
+        ...
+
     @property
-    def mla(self) -> object | None: ...  # noqa: D102
+    def mla(self) -> object | None:
+        """Latent attention, if it has that."""
+        ...
+
     @property
-    def ffn(self) -> int | None: ...  # noqa: D102
+    def ffn(self) -> int | None:
+        """Width."""
+        ...
+
     @property
-    def experts(self) -> ExpertsShape | None: ...  # noqa: D102
+    def experts(self) -> ExpertsShape | None:
+        """If it has some."""
+        ...
 
 
 _BALANCED = RoutingConfig()
