@@ -16,9 +16,9 @@ from jaxtyping import Array, ArrayLike, Float
 
 from mc.collectives.candidates import candidates
 from mc.collectives.phases import phases_of
-from mc.collectives.stages import AUTO, Stage
+from mc.collectives.stages import AUTO, Stage, number_of
 from mc.delays.checks import ParameterError, is_known
-from mc.fabric import Cluster
+from mc.fabric import Cluster, Ranks
 
 
 def soft_minimum(times: Float[Array, "candidates ..."], temperature: ArrayLike) -> Float[Array, "..."]:
@@ -44,7 +44,7 @@ def soft_minimum(times: Float[Array, "candidates ..."], temperature: ArrayLike) 
 def envelope(
     cluster: Cluster,
     collective: str,
-    ranks: int,
+    ranks: Ranks,
     size: Float[ArrayLike, "..."],
     algorithm: str | tuple[str, ...] = AUTO,
     *,
@@ -56,7 +56,7 @@ def envelope(
     Args:
         cluster: the cluster.
         collective: such as `all-reduce`.
-        ranks: consecutive ranks in the group.
+        ranks: how many consecutive ranks the group has, or its axes.
         size: bytes, any shape; one compiled program serves all of them.
         algorithm: a name, `hierarchical`, several of them, or `auto` for the envelope over all.
         protocol: a name, `none`, or `auto` for the envelope over all.
@@ -75,7 +75,7 @@ def envelope(
     flat = tuple(stages for each in found for stages in each.flat.values())
     slots = tuple(tuple(ways.values()) for each in found for ways in each.slots)
     sizes = jnp.asarray(size, jnp.result_type(float))
-    if ranks == 1:
+    if number_of(ranks) == 1:
         return jnp.zeros_like(sizes)
     times = _envelope(cluster, flat, slots, sizes.reshape(-1), temperature)
     return times.reshape(sizes.shape)

@@ -1,0 +1,1 @@
+"""Published training steps against the engine's, and the fit of what chips reach."""

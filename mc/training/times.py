@@ -1,0 +1,295 @@
+"""How long each pass of a micro-batch through each part of the model takes.
+
+A rank's pass through a layer is its operations (`roofline.py`) and what it waits for. A message that computing waits for
+takes its price, and the time that ranks wait for each other. Of one that moves behind computing (`Message.behind`) only the
+part is waited for that does not hide:
+
+- behind products, in pieces beside them (`segment`) or of gradients of inputs or of weights beside the others: what hides
+  is at most the `overlap` that the chip reaches, since the message takes part of the chip and of its memory, and at most
+  the time of those products;
+- behind another micro-batch (experts): likewise, but for the limit;
+- behind attention (keys and values of a ring): all but what takes longer than the attention to those that came before,
+  which is (c − 1)/c of it;
+- behind the layers before (gathers and reductions of ZeRO 3): all but what takes longer than the pass, and but for the
+  first layer's, which nothing is there to hide.
+
+The host's time is compared with all of that, pass by pass. So a pass has four parts that add up to it: operations, what
+it waits for by dimension, and what the host takes beyond.
+
+All is plain arithmetic (`arithmetic.py`): with floats it prices thousands of plans a second, with arrays as many
+variants at once, and it can be traced.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from mc.parallel import Content, Message, Plan, contents, messages
+from mc.training.arithmetic import Number, maximum, positive
+from mc.training.efficiency import Chip
+from mc.training.prices import FREE, AbstractPrices, Price
+from mc.training.roofline import Roofline, Tally
+from mc.transformer import (
+    DENSE,
+    MOE,
+    Segment,
+    Split,
+    Transformer,
+    embedding_segment,
+    head_segment,
+    recomputed,
+    segments,
+)
+
+# The passes that schedules tell apart.
+FORWARD, INPUT, WEIGHT = "forward", "backward_input", "backward_weight"
+PASSES = (FORWARD, INPUT, WEIGHT)
+# Dimensions whose messages are of replicas.
+REPLICATED = ("dp", "edp")
+# Schedules that run gradients of inputs and of weights one without the other.
+SPLIT = ("zb-h1",)
+
+
+@dataclass(frozen=True)
+class PassTime:
+    """One pass of a micro-batch through a part of the model.
+
+    Attributes:
+        compute: seconds of the chip's operations.
+        ideal: seconds that their products would take at the peak.
+        routed: seconds of `compute` that go with the tokens that a rank's experts get.
+        attention: seconds of `compute` that attention among tokens takes, in proportion to their pairs.
+        waiting: seconds that computing waits for messages, by dimension.
+        latency: seconds of `waiting` that messages of no size would take.
+        host: seconds that the host takes beyond all of that.
+        exchanges: how many times ranks wait for each other.
+    """
+
+    compute: Number
+    ideal: Number
+    routed: Number
+    attention: Number
+    waiting: Mapping[str, Number]
+    latency: Number
+    host: Number
+    exchanges: Number
+
+    @property
+    def seconds(self) -> Number:
+        """In all."""
+        return self.compute + sum(self.waiting.values()) + self.host
+
+
+@dataclass(frozen=True)
+class PartTimes:
+    """A part of the model: each pass of one micro-batch.
+
+    Attributes:
+        forward: the forward pass.
+        backward_input: what is computed again, and the gradients of what came in; with the host's time for both halves where
+            the schedule runs them as one.
+        backward_weight: the gradients of parameters.
+    """
+
+    forward: PassTime
+    backward_input: PassTime
+    backward_weight: PassTime
+
+
+@dataclass(frozen=True)
+class Times:
+    """The passes of a plan.
+
+    Attributes:
+        parts: per stage and chunk.
+        transfer: of activations to the next stage, and of their gradients back.
+        step: messages of the whole step, each with its price.
+    """
+
+    parts: tuple[tuple[PartTimes, ...], ...]
+    transfer: tuple[Price, Price]
+    step: tuple[tuple[Message, Price], ...]
+
+
+@dataclass
+class _Pass:
+    """A pass while it is added up; `behind` are seconds of messages that move behind layers."""
+
+    work: Tally = field(default_factory=Tally)
+    waiting: dict[str, Number] = field(default_factory=dict)
+    behind: dict[str, Number] = field(default_factory=dict)
+    latency: Number = 0.0
+    exchanges: Number = 0.0
+    collectives: Number = 0.0
+
+    def add(self, other: "_Pass", times: float) -> None:
+        self.work.add(other.work, times)
+        for mine, theirs in ((self.waiting, other.waiting), (self.behind, other.behind)):
+            for name, seconds in theirs.items():
+                mine[name] = mine.get(name, 0.0) + times * seconds
+        self.latency = self.latency + times * other.latency
+        self.exchanges = self.exchanges + times * other.exchanges
+        self.collectives = self.collectives + times * other.collectives
+
+    def wait(self, dimension: str, seconds: Number, latency: Number) -> None:
+        self.waiting[dimension] = self.waiting.get(dimension, 0.0) + seconds
+        self.latency = self.latency + latency
+
+
+def times_of(plan: Plan, shape: Transformer, chip: Chip, prices: AbstractPrices) -> Times:
+    """The passes of a plan on a chip, with messages at given prices.
+
+    Raises:
+        ChipError: the chip does not have a format of the plan.
+    """
+    return _Builder(plan, shape, chip, prices).times()
+
+
+class _Builder:
+    """Adds up layers of each kind, and of them the parts of the model."""
+
+    def __init__(self, plan: Plan, shape: Transformer, chip: Chip, prices: AbstractPrices):
+        self.plan, self.shape, self.reached, self.prices = plan, shape, chip.efficiency, prices
+        self.roofline = Roofline(chip, plan.formats)
+        # Whether the schedule runs gradients of inputs and of weights one without the other.
+        self.apart = plan.schedule in SPLIT
+        self.messages = messages(shape, plan)
+        self.by_segment: dict[str, list[Message]] = {}
+        for each in self.messages:
+            if each.segment is not None:
+                self.by_segment.setdefault(each.segment, []).append(each)
+        self.layers = {
+            kind: self._passes(segments(shape, kind, plan.split), plan.recompute)
+            for kind in shape.kind_counts
+        }
+
+    def times(self) -> Times:
+        """All parts; those with the same content take as long."""
+        known: dict[Content, PartTimes] = {}
+        parts = []
+        for stage in contents(self.shape, self.plan):
+            for each in stage:
+                if each not in known:
+                    known[each] = self._part(each)
+            parts.append(tuple(known[each] for each in stage))
+        step = tuple((each, self._price(each)) for each in self.messages if each.per == "step")
+        return Times(tuple(parts), (self._transfer("forward"), self._transfer("backward")), step)
+
+    def _price(self, message: Message) -> Price:
+        return self.prices.price(message.collective, message.group, message.bytes)
+
+    def _transfer(self, where: str) -> Price:
+        latency, bandwidth = FREE
+        for message in self.messages:
+            if message.per == "chunk" and message.where == where:
+                price = self._price(message)
+                latency = latency + price.latency + self.reached.wait
+                bandwidth = bandwidth + price.bandwidth
+        return Price(latency, bandwidth)
+
+    def _passes(self, parts: Iterable[Segment], recompute: str) -> dict[str, _Pass]:
+        passes = {name: _Pass() for name in PASSES}
+        for segment in parts:
+            self._add(passes, segment, recompute)
+        return passes
+
+    def _add(self, passes: dict[str, _Pass], segment: Segment, recompute: str) -> None:
+        tally = self.roofline.tally
+        forward = tally(segment.forward)
+        again = recomputed(segment, recompute)  # pyright: ignore[reportArgumentType]
+        inputs = Tally()
+        inputs.add(forward if again is segment.forward else tally(again))
+        inputs.add(tally(segment.backward_input))
+        weights = tally(segment.backward_weight)
+        for name, work in zip(PASSES, (forward, inputs, weights), strict=True):
+            passes[name].work.add(work)
+        for message in self.by_segment.get(segment.name, ()):
+            ahead = message.where == "forward"
+            into, beside = (passes[FORWARD], forward) if ahead else (passes[INPUT], inputs)
+            self._send(into, message, beside, weights)
+
+    def _send(self, into: _Pass, message: Message, beside: Tally, weights: Tally) -> None:
+        price, reached = self._price(message), self.reached
+        seconds, latency = message.each * price.seconds, message.each * price.latency
+        into.collectives = into.collectives + message.each
+        shown = (1.0 - reached.overlap) * seconds
+        match message.behind:
+            case None:
+                late = message.each * reached.wait
+                into.wait(message.dimension, seconds + late, latency + late)
+                into.exchanges = into.exchanges + message.each
+            case "layers":
+                into.behind[message.dimension] = into.behind.get(message.dimension, 0.0) + seconds
+            case "attention":
+                ranks = message.group.size
+                into.wait(message.dimension, positive(seconds - beside.attention * (ranks - 1) / ranks), 0.0)
+            case "micro-batch":
+                into.wait(message.dimension, shown, (1.0 - reached.overlap) * latency)
+            case behind:
+                window = weights.compute if behind == "weight gradients" else beside.compute
+                into.wait(
+                    message.dimension, maximum(shown, seconds - window), (1.0 - reached.overlap) * latency
+                )
+
+    def _part(self, content: Content) -> PartTimes:
+        passes = {name: _Pass() for name in PASSES}
+        for kind, count in ((DENSE, content.dense), (MOE, content.moe)):
+            if count:
+                for name in PASSES:
+                    passes[name].add(self.layers[kind][name], float(count))
+        if content.is_first:
+            self._add(passes, _embedding(self.shape, self.plan.split), "none")
+        if content.is_last:
+            self._add(passes, _head(self.shape, self.plan.split), "none")
+        return self._finished(passes, max(content.dense + content.moe, 1))
+
+    def _finished(self, passes: dict[str, _Pass], layers: int) -> PartTimes:
+        """With what moves behind the passes, and with the host."""
+        reached = self.reached
+        hosts: dict[str, Number] = {}
+        waits: dict[str, dict[str, Number]] = {}
+        busies: dict[str, Number] = {}
+        for name, found in passes.items():
+            waits[name] = waiting = dict(found.waiting)
+            busy = found.work.compute + sum(waiting.values())
+            # With weights' gradients a backward pass has more to hide behind.
+            more = passes[WEIGHT].work.compute if name == INPUT and not self.apart else 0.0
+            for dimension, seconds in found.behind.items():
+                # The first of as many gathers as there are layers has nothing before it.
+                exposed = seconds / layers + positive(seconds * (1.0 - 1.0 / layers) - busy - more)
+                waiting[dimension] = waiting.get(dimension, 0.0) + exposed
+                busy = busy + exposed
+            busies[name] = busy
+            hosts[name] = reached.launch * found.work.kernels + reached.collective_launch * found.collectives
+        for name in (FORWARD, INPUT):
+            hosts[name] = hosts[name] + reached.pass_launch
+        if not self.apart:
+            # One pass to the host.
+            hosts[INPUT] = hosts[INPUT] + hosts.pop(WEIGHT)
+            busies[INPUT] = busies[INPUT] + busies[WEIGHT]
+        return PartTimes(
+            *(
+                PassTime(
+                    compute=found.work.compute,
+                    ideal=found.work.ideal,
+                    routed=found.work.routed,
+                    attention=found.work.attention,
+                    waiting=waits[name],
+                    latency=found.latency,
+                    host=positive(hosts[name] - busies[name]) if name in hosts else 0.0,
+                    exchanges=found.exchanges,
+                )
+                for name, found in passes.items()
+            )
+        )
+
+
+@lru_cache(maxsize=4096)
+def _embedding(shape: Transformer, split: Split) -> Segment:
+    return embedding_segment(shape, split)
+
+
+@lru_cache(maxsize=4096)
+def _head(shape: Transformer, split: Split) -> Segment:
+    # Logits are computed in the format of activations.
+    return head_segment(shape, replace(split, operand_bytes=split.activation_bytes))
