@@ -231,19 +231,19 @@ def _header(found: Explanation) -> RenderableType:
     )
 
 
-def _groups(found: Explanation) -> Table:
-    table = _table(f"{found.plan.ranks:,} ranks of {found.cluster}", "dimension", "spans")
+def _groups(found: Explanation) -> RenderableType:
+    table = _table("dimension", "spans")
     table.add_column("ranks", justify="right")
     table.add_column("apart", justify="right")
     for line in found.groups:
         spans = " x ".join(f"{name} ({units})" for name, units in line.tiers)
         apart = ", ".join(f"{stride:,}" for _, stride in line.group.axes)
         table.add_row(Text(line.name), Text(spans), f"{line.group.size:,}", apart)
-    return table
+    return Lines(Text(f"{found.plan.ranks:,} ranks of {found.cluster}", style="italic"), table)
 
 
-def _messages(found: Explanation) -> Table:
-    table = _table("messages, links idle", "", "what", "collective")
+def _messages(found: Explanation) -> RenderableType:
+    table = _table("", "what", "collective")
     for name in ("size", "times", "ranks"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("tier", no_wrap=True)
@@ -271,13 +271,13 @@ def _messages(found: Explanation) -> Table:
     table.add_row("", "all, one after the other", *[""] * 6, duration(found.seconds), "100.0 %", "")
     share = f"{100 * found.waiting / found.seconds:.1f} %" if found.seconds else ""
     table.add_row("", "of that, computing waits for", *[""] * 6, duration(found.waiting), share, "")
-    return table
+    return Lines(Text("messages, links idle", style="italic"), table)
 
 
 def _memory(found: Explanation) -> RenderableType:
     memory, plan = found.memory, found.plan
     title = f"memory of a rank, stage {memory.stage}" if plan.pp > 1 else "memory of a rank"
-    table = _table(title, "")
+    table = _table("")
     table.add_column("", justify="right")
     for name in _MEMORY:
         if value := getattr(memory, name):
@@ -291,11 +291,12 @@ def _memory(found: Explanation) -> RenderableType:
         table.add_row(
             f"there is, less {100 * plan.memory_reserve:.3g} %", _quantity(found.available, Dimension.SIZE)
         )
-    return table if found.problem is None else Lines(table, Text(found.problem, style="bold red"))
+    problem = () if found.problem is None else (Text(found.problem, style="bold red"),)
+    return Lines(Text(title, style="italic"), table, *problem)
 
 
-def _orders(found: Explanation) -> Table:
-    table = _table("orders of the dimensions, innermost first", "")
+def _orders(found: Explanation) -> RenderableType:
+    table = _table("")
     for name in ("messages", "waiting"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -316,15 +317,15 @@ def _orders(found: Explanation) -> Table:
             table.add_row(", ".join(order), "", "", f"{note}; the cluster cannot carry it".lstrip("; "))
         else:
             table.add_row(", ".join(order), duration(each.seconds), duration(each.waiting), note)
-    return table
+    return Lines(Text("orders of the dimensions, innermost first", style="italic"), table)
 
 
 def _cost(placement: Placement) -> float:
     return float("inf") if placement.seconds is None else placement.seconds
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, no_wrap=True)
     return table
