@@ -97,7 +97,7 @@ def build_compute(config: ExperimentConfig) -> Compute:
     """The compute law of the ranks of an experiment."""
     noise = config.cluster.noise
     rank = _rank_law(compute_time(config), noise)
-    persistent = _persistent(config)
+    persistent = build_persistent(config)
     units = {
         entry.scope: sharing(config.cluster, entry.scope, config.ranks) for entry in noise.transient or ()
     }
@@ -136,7 +136,8 @@ def _rank_law(time: float, noise: NoiseConfig) -> AbstractDelay:
     return law
 
 
-def _persistent(config: ExperimentConfig) -> tuple[Persistent, ...]:
+def build_persistent(config: ExperimentConfig) -> tuple[Persistent, ...]:
+    """What is drawn once for a realisation of the cluster: factors that units of chips keep."""
     noise, found = config.cluster.noise, []
     if noise.slow_chips is not None and noise.slow_chips.fraction > 0:
         found.append(Persistent("slow chips", 1, noise.slow_chips.fraction, noise.slow_chips.slowdown))

@@ -15,6 +15,7 @@ from mc.config import ExperimentConfig, config_hash, resolved_yaml
 from mc.delays import Method
 from mc.estimate import estimate, slowest_rank_cost, waterfall
 from mc.experiment.build import Built, build
+from mc.experiment.run_training import draw_training, summary
 from mc.random import stream
 from mc.results import Machine, RunResult
 from mc.step import PARTS, Classes, Step, draw_classes
@@ -23,6 +24,9 @@ from mc.step import PARTS, Classes, Step, draw_classes
 # cores, little enough to show progress.
 _CELL: dict[Method, int] = {"exact": 1 << 16, "grid": 1 << 16, "direct": 1 << 10}
 _CALL: dict[Method, int] = {"exact": 1 << 18, "grid": 1 << 18, "direct": 1 << 32}
+
+# Parts of a transformer's step that an ideal network would not have.
+_OF_THE_NETWORK = ("bandwidth", "latency_floor", "exposed_communication", "congestion")
 
 Advance = Callable[[int], None]
 
@@ -46,25 +50,19 @@ def run(
         InputError: the experiment cannot be built.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
-    built = build(config)
-    step = built.step
-    realisations = min(config.run.realisations, config.run.samples) if built.remembers else 1
-    per_realisation = -(-config.run.samples // realisations)
     key = jax.random.key(config.run.seed, impl="threefry2x32")
-
-    sampling = time.perf_counter()
-    # Tables for the exact method; the mean of one rank is read from them whatever the method.
-    prepared, alone = eqx.filter_jit(_prepare)(step)
-    drawn = prepared if config.run.method == "exact" else step
-    built = Built(drawn, built.links)
-    compute, congestion = _draw(built, key, config, realisations, per_realisation, advance)
-    sampling_s = time.perf_counter() - sampling
-
-    constants = (float(alone), float(step.transfer()), float(step.latency_floor()))
-    parts = _parts(compute, congestion, *constants)
-    samples = sum(parts.values(), np.zeros_like(compute))
+    drawn = None
+    if config.model.transformer is not None:
+        drawn = draw_training(config, key, advance)
+        parts, sampling_s = drawn.parts, drawn.sampling_s
+        ideal = sum(float(parts[name].mean()) for name in parts if name not in _OF_THE_NETWORK)
+    else:
+        parts, sampling_s, ideal = _sampled(config, key, advance)
+    shape = np.broadcast_shapes(*(np.shape(times) for times in parts.values()))
+    samples = sum(parts.values(), np.zeros(shape))
     confidence = config.run.confidence
     device = jax.devices()[0]
+    estimates = estimate(samples, confidence)
     return RunResult(
         name=config.name,
         description=config.description or "",
@@ -73,10 +71,10 @@ def run(
         tiers=tuple(_tier_text(config)),
         samples=samples,
         parts=parts,
-        estimates=estimate(samples, confidence),
+        estimates=estimates,
         waterfall=waterfall(samples, parts, confidence),
         slowest_rank=slowest_rank_cost(samples, parts["straggler_wait"], config.ranks, confidence),
-        ideal_step_time=float(compute.mean()),
+        ideal_step_time=ideal,
         seed=config.run.seed,
         method=config.run.method,
         config_hash=config_hash(config),
@@ -92,7 +90,26 @@ def run(
         ended=datetime.now(UTC),
         elapsed_s=time.perf_counter() - clock,
         sampling_s=sampling_s,
+        training=None if drawn is None else summary(config, drawn, estimates.mean),
     )
+
+
+def _sampled(
+    config: ExperimentConfig, key: jax.Array, advance: Advance
+) -> tuple[dict[str, NDArray[np.float64]], float, float]:
+    """Parts of the steps of a model that computes and then exchanges, and seconds: of sampling, and without a network."""
+    built = build(config)
+    step = built.step
+    realisations = min(config.run.realisations, config.run.samples) if built.remembers else 1
+    per_realisation = -(-config.run.samples // realisations)
+    sampling = time.perf_counter()
+    # Tables for the exact method; the mean of one rank is read from them whatever the method.
+    prepared, alone = eqx.filter_jit(_prepare)(step)
+    built = Built(prepared if config.run.method == "exact" else step, built.links)
+    compute, congestion = _draw(built, key, config, realisations, per_realisation, advance)
+    sampling_s = time.perf_counter() - sampling
+    constants = (float(alone), float(step.transfer()), float(step.latency_floor()))
+    return _parts(compute, congestion, *constants), sampling_s, float(compute.mean())
 
 
 def _prepare(step: Step) -> tuple[Step, jax.Array]:

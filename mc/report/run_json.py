@@ -1,6 +1,7 @@
 """The result of `tailstep run` for programs: SI units in the keys, `null` for a bound that is not there."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from mc.estimate import Estimate
@@ -37,6 +38,7 @@ def run_json(result: RunResult) -> dict[str, Any]:
             },
         },
         "ideal_network": {"step_time_s": result.ideal_step_time, "slowdown": _finite(result.slowdown)},
+        **_training(result),
         "samples": int(result.samples.size),
         "realisations": result.realisations,
         "samples_per_s": result.samples_per_s,
@@ -44,6 +46,26 @@ def run_json(result: RunResult) -> dict[str, Any]:
         "seed": result.seed,
         "config_hash": result.config_hash,
         "elapsed_s": result.elapsed_s,
+    }
+
+
+def _training(result: RunResult) -> dict[str, Any]:
+    """Of a transformer's step; nothing for other models."""
+    training = result.training
+    if training is None:
+        return {}
+    rates = {name: getattr(training, name) for name in ("tokens_per_s", "mfu", "hfu", "tflops_per_chip")}
+    return {
+        "plan": training.plan,
+        "parameters": training.parameters,
+        "tokens_per_step": training.tokens,
+        **{name: found.value for name, found in rates.items()},
+        "bubble_fraction": training.bubble_fraction,
+        "exposed_s": dict(training.exposed_s),
+        "memory_bytes": dict(training.memory_bytes),
+        "dropped": training.dropped,
+        "rates_ci": {name: _bounds(found) for name, found in rates.items()},
+        "goodput": None if training.goodput is None else asdict(training.goodput),
     }
 
 

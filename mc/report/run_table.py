@@ -26,6 +26,7 @@ def run_table(result: RunResult) -> Group:
         Text(),
         _waterfall(result),
         Text(),
+        *_training(result),
         _costs(result),
         Text(),
         _footer(result),
@@ -67,6 +68,38 @@ def _waterfall(result: RunResult) -> Table:
     table.add_section()
     table.add_row("sum", scale.number(result.waterfall.total), "", "100.0 %", "")
     return table
+
+
+def _training(result: RunResult) -> list[RenderableType]:
+    training = result.training
+    if training is None:
+        return []
+    grid = _pairs()
+    grid.add_row("plan", Text(f"{training.plan}; {training.parameters / 1e9:,.1f} billion parameters"))
+    grid.add_row("throughput", f"{training.tokens_per_s.value:,.0f} tokens/s, {training.tokens:,} a step")
+    again = f" (with recomputation {100 * training.hfu.value:.1f} %)" if training.hfu != training.mfu else ""
+    utilisation = f"{100 * training.mfu.value:.1f} % of the peak{again}"
+    grid.add_row("utilisation", f"{training.tflops_per_chip.value:,.0f} TFLOP/s a chip: {utilisation}")
+    grid.add_row("bubble", f"{100 * training.bubble_fraction:.1f} % of a step without noise")
+    exposed = ", ".join(f"{name} {duration(seconds)}" for name, seconds in training.exposed_s.items())
+    grid.add_row("waiting for", Text(f"{exposed or 'nothing'} a step without noise"))
+    memory = training.memory_bytes
+    kinds = ", ".join(
+        f"{name} {memory[name] / 1e9:.1f}" for name in memory if name not in ("total", "available")
+    )
+    room = f" of {memory['available'] / 1e9:.0f}" if "available" in memory else ""
+    grid.add_row("memory", f"{memory['total'] / 1e9:.1f}{room} GB on the fullest rank ({kinds})")
+    if training.dropped:
+        grid.add_row("dropped", f"{100 * training.dropped:.2f} % of the tokens' choices of experts")
+    if training.goodput is not None:
+        found = training.goodput
+        grid.add_row(
+            "goodput",
+            f"{100 * found.effective_ratio:.1f} % of the time goes forward, with "
+            f"{found.interruptions_per_day:.2g} interruptions a day and a checkpoint every "
+            f"{duration(found.checkpoint_interval_s)}",
+        )
+    return [grid, Text()]
 
 
 def _costs(result: RunResult) -> Table:

@@ -6,3 +6,5 @@ from mc.results.record import RunRecord as RunRecord
 from mc.results.record import RunResult as RunResult
 from mc.results.store import read_run as read_run
 from mc.results.store import write_run as write_run
+from mc.results.training import GoodputSummary as GoodputSummary
+from mc.results.training import TrainingSummary as TrainingSummary

@@ -10,6 +10,7 @@ from typing import Any
 
 from mc.results.provenance import commit, software, without_home
 from mc.results.record import RunResult
+from mc.results.training import training_to_json
 
 KIND = "tailstep run"
 FORMAT = 1
@@ -53,6 +54,8 @@ def manifest_of(result: RunResult) -> dict[str, Any]:
             "sampling_s": result.sampling_s,
         },
     }
+    if result.training is not None:
+        found["training"] = training_to_json(result.training)
     return without_home(found)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mc.estimate import Estimates, SlowestRank, Waterfall
+from mc.results.training import TrainingSummary
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class RunResult:
         ended: when it ended, with a time zone.
         elapsed_s: wall-clock time of the whole run.
         sampling_s: wall-clock time of the sampling alone.
+        training: throughput, utilisation and memory, where the model is a transformer.
     """
 
     name: str
@@ -83,6 +85,7 @@ class RunResult:
     ended: datetime
     elapsed_s: float
     sampling_s: float
+    training: TrainingSummary | None = None
 
     @property
     def realisations(self) -> int:

@@ -18,6 +18,7 @@ from mc.results.folder import MANIFEST, STEPS, SUMMARY, commit_files, current, r
 from mc.results.manifest import METADATA_KEY, dump, manifest_of
 from mc.results.record import Machine, RunRecord, RunResult
 from mc.results.tables import estimates_of, samples_of, steps_table, summary_table
+from mc.results.training import training_from_json
 
 
 def write_run(folder: str | os.PathLike[str], result: RunResult) -> dict[str, Path]:
@@ -104,4 +105,5 @@ def _result(manifest: dict, steps: pa.Table, summary: pa.Table) -> RunResult:
         ended=datetime.fromisoformat(time["ended"]),
         elapsed_s=time["elapsed_s"],
         sampling_s=time["sampling_s"],
+        training=training_from_json(manifest["training"]) if "training" in manifest else None,
     )

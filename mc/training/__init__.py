@@ -1,0 +1,44 @@
+"""A transformer's step: how long passes take, what disturbs them, and when all replicas are done.
+
+`efficiency`, `roofline`, `prices` and `times` say what a pass takes, `replicas` what happens where replicas meet,
+`evaluate` what a step takes without noise. `lockstep`, `slowness`, `routing` and `documents` say what disturbs
+operations; `sampler` draws them and runs the pipelines.
+"""
+
+from mc.training.documents import attention_law as attention_law
+from mc.training.documents import mean_attention as mean_attention
+from mc.training.efficiency import Chip as Chip
+from mc.training.efficiency import ChipError as ChipError
+from mc.training.efficiency import Efficiency as Efficiency
+from mc.training.efficiency import build_chip as build_chip
+from mc.training.evaluate import PARTS as PARTS
+from mc.training.evaluate import Breakdown as Breakdown
+from mc.training.evaluate import evaluate as evaluate
+from mc.training.evaluate import table_of as table_of
+from mc.training.lockstep import Lockstep as Lockstep
+from mc.training.lockstep import lockstep as lockstep
+from mc.training.prices import AbstractPrices as AbstractPrices
+from mc.training.prices import ClusterPrices as ClusterPrices
+from mc.training.prices import Price as Price
+from mc.training.prices import TabulatedPrices as TabulatedPrices
+from mc.training.prices import build_prices as build_prices
+from mc.training.replicas import Meeting as Meeting
+from mc.training.replicas import ending as ending
+from mc.training.routing import LoadLaw as LoadLaw
+from mc.training.routing import Routing as Routing
+from mc.training.routing import RoutingError as RoutingError
+from mc.training.routing import load_law as load_law
+from mc.training.routing import routing_of as routing_of
+from mc.training.sampler import Noise as Noise
+from mc.training.sampler import Realisation as Realisation
+from mc.training.sampler import Sampling as Sampling
+from mc.training.sampler import UnitNoise as UnitNoise
+from mc.training.sampler import Work as Work
+from mc.training.sampler import batch_of as batch_of
+from mc.training.sampler import number_of_profiles as number_of_profiles
+from mc.training.sampler import pipelines as pipelines
+from mc.training.slowness import RankNoise as RankNoise
+from mc.training.slowness import SlownessTable as SlownessTable
+from mc.training.slowness import tabulate_slowness as tabulate_slowness
+from mc.training.times import Times as Times
+from mc.training.times import times_of as times_of
