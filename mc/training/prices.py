@@ -8,10 +8,9 @@ apart, since the second derivative of log(a + b·e^x) is p(1 − p) ≤ 1/4: 0.1
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mc.collectives import envelope
+from mc.config.axes import Axes
 from mc.fabric import Cluster
 from mc.parallel import Group
 from mc.training.arithmetic import Number, minimum
@@ -57,10 +57,9 @@ class Price(NamedTuple):
 FREE = Price(0.0, 0.0)
 
 
-class AbstractPrices(eqx.Module):
+class AbstractPrices(Protocol):
     """Prices of messages."""
 
-    @abstractmethod
     def price(self, collective: str, group: Group, size: Number) -> Price:
         """What a collective of a group costs.
 
@@ -69,9 +68,10 @@ class AbstractPrices(eqx.Module):
             group: of ranks; one rank pays nothing.
             size: bytes, of the whole buffer as nccl-tests counts it.
         """
+        ...
 
 
-class ClusterPrices(AbstractPrices):
+class ClusterPrices(eqx.Module):
     """Prices of a cluster with idle links, by the fastest algorithm; traceable in its numbers.
 
     Attributes:
@@ -99,17 +99,13 @@ class ClusterPrices(AbstractPrices):
         return envelope(self.cluster, collective, group.axes, sizes, names, protocol=self.protocol)
 
 
-class TabulatedPrices(AbstractPrices):
-    """Prices of a cluster from tables, which are made as they are asked for.
+class TabulatedPrices:
+    """Prices of a cluster from tables, which are made as they are asked for. A plain class: modules look theirs up slowly."""
 
-    Attributes:
-        source: of the prices.
-    """
-
-    source: ClusterPrices
-    tables: dict[tuple[str, tuple[tuple[int, int], ...]], "PriceTable"] = eqx.field(
-        static=True, default_factory=dict
-    )
+    def __init__(self, source: ClusterPrices):
+        """Args: source, of the prices."""
+        self.source = source
+        self.tables: dict[tuple[str, Axes], PriceTable] = {}
 
     def price(self, collective: str, group: Group, size: Number) -> Price:
         """What a collective of a group costs; `size` is a float or an array."""
