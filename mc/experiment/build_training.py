@@ -31,6 +31,7 @@ from mc.training import (
     build_chip,
     build_prices,
     evaluate,
+    fit_curve,
     load_law,
     lockstep,
     mean_attention,
@@ -164,9 +165,11 @@ def build_training(config: ExperimentConfig, key: PRNGKeyArray, realisations: in
     every_rank = any(each.spread is not None for each in build_persistent(config))
     rank = _rank_noise(config, plan)
     is_tabled = (rank.is_random or len(profiles) > 1 or profiles[0][0][0] != 1.0) and not every_rank
+    table = tabulate_slowness(rank, seconds, profiles) if is_tabled else None
     noise = Noise(
         rank=rank.prepared(),
-        table=tabulate_slowness(rank, seconds, profiles) if is_tabled else None,
+        table=table,
+        curve=None if table is None or rank.adds_seconds else fit_curve(table),
         seconds=jnp.asarray(np.maximum(seconds, 1e-12)),
         units=tuple(_unit_noise(config, cluster, together, each) for each in _transients(config)),
         load=tuple(with_inverse(each.transient) for each in loads),

@@ -39,6 +39,7 @@ from mc.training.sampler import number_of_profiles as number_of_profiles
 from mc.training.sampler import pipelines as pipelines
 from mc.training.slowness import RankNoise as RankNoise
 from mc.training.slowness import SlownessTable as SlownessTable
+from mc.training.slowness import fit_curve as fit_curve
 from mc.training.slowness import tabulate_slowness as tabulate_slowness
 from mc.training.times import Times as Times
 from mc.training.times import times_of as times_of

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 from mc.delays import AbstractDelay, Constant
 from mc.pipeline import Draws, Finish, Rows, Timetable, Transfer, completion, draws_of
 from mc.random import key_words, levels_from_words, stream, threefry2x32
-from mc.training.slowness import RankNoise, SlownessTable
+from mc.training.slowness import RankNoise, SlownessCurve, SlownessTable, evaluate_curve
 
 Sampling = Literal["exact", "direct"]
 _LOAD, _DOCUMENTS, _RANKS = 1, 2, 16
@@ -95,6 +95,7 @@ class Noise(eqx.Module):
     Attributes:
         rank: of each rank, for operations of each class.
         table: of the slowest rank; None where nothing of a rank is random.
+        curve: that stands in for it; None where it does not.
         seconds: that operations of each class compute.
         units: shared.
         load: transient load by class; empty without experts.
@@ -104,6 +105,7 @@ class Noise(eqx.Module):
     rank: RankNoise
     table: SlownessTable | None
     seconds: Float[Array, " classes"]
+    curve: SlownessCurve | None = None
     units: tuple[UnitNoise, ...] = ()
     load: tuple[AbstractDelay, ...] = ()
     documents: AbstractDelay | None = None
@@ -204,6 +206,9 @@ def _slowest(
         return None
     table = noise.table
     profile = jnp.tile(realisation.profile, (1, samples))
+    if noise.curve is not None:
+        coefficients = noise.curve.of_groups(profile)
+        return lambda rows, at: evaluate_curve(coefficients, draws.words(rows)[0])
     profiles = table.times.shape[1]
 
     def drawn(rows: Rows, at: Int[Array, " stages"]) -> Array:
