@@ -14,6 +14,8 @@ from mc.report.command import CommandLine
 from mc.report.times import TimeScale, duration, scale_for
 from mc.results import RunResult
 
+# Parts of a step below this share set no decimals.
+_NEXT_TO_NOTHING = 1e-4
 LABELS = {"mean": "mean", "p50": "p50 (median)", "p95": "p95", "p99": "p99", "p99_9": "p99.9"}
 
 
@@ -51,8 +53,10 @@ def _quantiles(result: RunResult) -> Table:
 
 
 def _waterfall(result: RunResult) -> Table:
-    parts = result.waterfall.parts
-    scale = scale_for(part.time for part in parts)
+    # What takes no time at all is left out where there are many parts; what takes next to none sets no decimals.
+    parts = [part for part in result.waterfall.parts if part.time.value or result.training is None]
+    large = [part.time for part in parts if abs(part.share) > _NEXT_TO_NOTHING]
+    scale = scale_for(large or [part.time for part in parts])
     table = _table(
         "where the mean goes", scale.unit, f"{100 * result.estimates.confidence:g} % interval", "share"
     )
