@@ -75,7 +75,7 @@ class TrainingStep:
         breakdown: without noise, and without skew.
         skewed: without noise, with the mean load of experts and the mean work of documents.
         work: seconds of operations.
-        noise: what disturbs them; its table is for `profiles`.
+        noise: what disturbs them; its table is for `profiles`, and None where every rank is drawn.
         profiles: combinations of persistent factors that groups have, in all realisations.
         profile: [realisations, stages, replicas], which one each group has.
         factor: [realisations, stages, replicas, ranks], those of all ranks.
@@ -111,7 +111,12 @@ class TrainingStep:
         """Whether one step differs from the next."""
         noise = self.noise
         return bool(
-            noise.rank.is_random or noise.units or noise.load or noise.documents is not None or self.links
+            noise.rank.is_random
+            or noise.units
+            or noise.load
+            or noise.documents is not None
+            or self.links
+            or self.jitter
         )
 
     @property
@@ -164,7 +169,8 @@ def build_training(config: ExperimentConfig, key: PRNGKeyArray, realisations: in
     work, seconds = _work(breakdown, plan, cluster, links, classes)
     every_rank = any(each.spread is not None for each in build_persistent(config))
     rank = _rank_noise(config, plan)
-    is_tabled = (rank.is_random or len(profiles) > 1 or profiles[0][0][0] != 1.0) and not every_rank
+    differs = rank.is_random or len(profiles) > 1 or profiles[0][0][0] != 1.0
+    is_tabled = differs and not every_rank and config.run.method != "direct"
     table = tabulate_slowness(rank, seconds, profiles) if is_tabled else None
     noise = Noise(
         rank=rank.prepared(),

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -123,8 +124,9 @@ def _draw(
         own = jax.random.fold_in(key, realisation)
         for index in range(calls):
             chosen = slice(index * call, (index + 1) * call)
+            sample = jnp.arange(index * call, (index + 1) * call, dtype=jnp.uint32)
             stretch, delay, of_gradients = _stretched(
-                step, [each[realisation, chosen] for each in states], call, own, index
+                step, [each[realisation, chosen] for each in states], own, sample
             )
             kept = Realisation(
                 profile=jnp.asarray(step.profile[realisation], jnp.int32),
@@ -133,10 +135,7 @@ def _draw(
                 stretch=stretch,
                 delay=delay,
             )
-            sample = jnp.arange(index * call, (index + 1) * call, dtype=jnp.uint32)
-            found = draw(
-                step.timetable, step.breakdown.meeting, model, kept, of_gradients, own, sample, piece, method
-            )
+            found = draw(step.timetable, meeting, model, kept, of_gradients, own, sample, piece, method)
             drawn[:, realisation, chosen] = np.asarray(found, np.float64)
             done = realisation * per_realisation + min((index + 1) * call, per_realisation)
             before = realisation * per_realisation + min(index * call, per_realisation)
@@ -169,13 +168,15 @@ def _steps(
         alike = Realisation(kept.profile, kept.factor, jnp.ones_like(kept.load), stretch[:0], delay[:0])
         extra = jnp.zeros(piece)
         for place, law in enumerate(model.jitter):
-            levels = _levels(stream(key, f"messages {place}"), numbers)
+            levels = _levels(stream(key, f"messages {place}"), numbers, 1)[:, 0]
             extra = extra + law.quantile(levels)
 
-        def finished(noise: Noise, realisation: Realisation, factor: Array, late: Array) -> Array:
-            finish = pipelines(
+        def finished(noise: Noise, realisation: Realisation) -> Finish:
+            return pipelines(
                 timetable, model.work, noise, model.transfer, realisation, key, numbers, method=method
             )
+
+        def ended(finish: Finish, factor: Array, late: Array) -> Array:
             return _ended(meeting, timetable, finish, replicas, factor, late)
 
         none, ones = jnp.zeros(piece), jnp.ones(piece)
@@ -185,12 +186,13 @@ def _steps(
             ((), None),
             is_leaf=lambda leaf: leaf is None,
         )
-        ranks = finished(without, alike, ones, none)
-        loads = ranks
-        if model.noise.load or model.noise.documents is not None:
-            loads = finished(model.noise, idle, ones, none)
-        everything = finished(model.noise, links, reductions, extra) if stretch.shape[0] else loads + extra
-        return jnp.stack([ranks, loads, everything])
+        ranks = finished(without, alike)
+        has_loads = bool(model.noise.load) or model.noise.documents is not None
+        loads = finished(model.noise, idle) if has_loads else ranks
+        everything = finished(model.noise, links) if stretch.shape[0] else loads
+        return jnp.stack(
+            [ended(ranks, ones, none), ended(loads, ones, none), ended(everything, reductions, extra)]
+        )
 
     found = jax.lax.map(one, (cut(sample), cut(kept.stretch), cut(kept.delay), cut(of_gradients)))
     return jnp.moveaxis(found, 0, 1).reshape(3, -1)
@@ -206,41 +208,42 @@ def _ended(
         reduced = slowest(values)
         return [[reduced[:, chunk] for chunk in range(timetable.chunks)]]
 
+    # All stages are one entry.
+    together = replace(meeting, free=(jnp.stack([jnp.asarray(each) for each in meeting.free])[:, None],))
     return ending(
-        meeting,
+        together,
         makespan=slowest(finish.makespan),
         end=[slowest(finish.end)],
         first_start=by_chunk(finish.first_start),
         gradient_end=by_chunk(finish.gradient_end),
         gradient_duration=by_chunk(finish.gradient_duration),
-        stretch=stretch,
-        extra=extra,
+        stretch=stretch[None],
+        extra=extra[None],
         across=lambda values: jnp.max(values, axis=0),
     ).step
 
 
-def _levels(key: PRNGKeyArray, numbers: Array) -> Array:
-    return jax.vmap(lambda number: draw_levels(jax.random.fold_in(key, number), (1,))[0])(numbers)
+@partial(jax.jit, static_argnums=2)
+def _levels(key: PRNGKeyArray, numbers: Array, count: int) -> Float[Array, "samples count"]:
+    """So many for each sample, whichever others are drawn with it."""
+    return jax.vmap(lambda number: draw_levels(jax.random.fold_in(key, number), (count,)))(numbers)
 
 
 def _stretched(
-    step: TrainingStep, counts: list[Floats], samples: int, key: PRNGKeyArray, call: int
+    step: TrainingStep, counts: list[Floats], key: PRNGKeyArray, sample: Array
 ) -> tuple[Array, Array, Array]:
     """Factors and delays of the links of each group in each sample, and the factor on reductions.
 
     How many links are in which state is drawn with the chain; which of them, at random.
     """
     stages, replicas = step.lockstep.stages, step.lockstep.replicas
+    samples = sample.size
     stretch = np.ones((len(step.links), stages, replicas, samples))
     delay = np.zeros_like(stretch)
     of_gradients = np.ones(samples)
     for place, (each, found) in enumerate(zip(step.links, counts, strict=True)):
         links = each.links
-        level = np.asarray(
-            draw_levels(
-                jax.random.fold_in(stream(key, f"which links {place}"), call), (samples, links.groups)
-            )
-        )
+        level = np.asarray(_levels(stream(key, f"which links {place}"), sample, links.groups))
         rank = np.argsort(np.argsort(level, axis=1), axis=1)
         state = (rank[..., None] >= np.cumsum(found, axis=1)[:, None, :-1]).sum(axis=-1)
         slowdown = np.asarray(links.states.slowdowns, np.float64)[state]

@@ -183,7 +183,7 @@ def ending(
         free, part = meeting.free[stage], reduce / chunks
         done = end[stage]
         if not meeting.reduce_hidden:
-            done = done + reduce
+            done = done + reduce + meeting.earlier_count * meeting.earlier * stretch
         else:
             one = part / meeting.buckets
             found: Number = 0.0
