@@ -9,8 +9,16 @@ import jax.numpy as jnp
 
 from mc.collectives import Phase, phases, phases_of
 from mc.collectives.stages import AUTO
-from mc.config import ComputeConfig, ExperimentConfig, NoiseConfig, TierConfig, TransientConfig
+from mc.config import (
+    ComputeConfig,
+    ExchangeConfig,
+    ExperimentConfig,
+    NoiseConfig,
+    TierConfig,
+    TransientConfig,
+)
 from mc.delays import AbstractDelay, Constant, Scaled, Shifted, add, build_delay, with_inverse, with_pauses
+from mc.errors import InputError
 from mc.exchange import CountedExcess, ExchangePhase, choose, congestion_law
 from mc.fabric import (
     Cluster,
@@ -73,8 +81,20 @@ def build(config: ExperimentConfig) -> Built:
     return Built(Step(build_compute(config), steps), links)
 
 
+def _computing(config: ExperimentConfig) -> tuple[ComputeConfig, ExchangeConfig]:
+    """What ranks compute and exchange.
+
+    Raises:
+        InputError: the model is a transformer, whose step is built elsewhere.
+    """
+    model = config.model
+    if model.compute is None or model.exchange is None:
+        raise InputError(f"{model.name}: expected a model with `compute` and `exchange`; got a transformer")
+    return model.compute, model.exchange
+
+
 def _phases(config: ExperimentConfig, cluster: Cluster) -> Sequence[Phase]:
-    exchange, plan = config.model.exchange, config.plan
+    (_, exchange), plan = _computing(config), config.plan
     if plan.algorithm != AUTO or plan.objective == "floor":
         return phases(
             cluster, exchange.collective, config.ranks, exchange.size, plan.algorithm, protocol=plan.protocol
@@ -107,14 +127,14 @@ def build_compute(config: ExperimentConfig) -> Compute:
     inside = tuple(each for each in shared if each.unit < config.ranks)
     job = tuple(each for each in shared if each.unit >= config.ranks)
     every_rank = config.ranks if needs_every_rank(persistent, inside) else None
-    rates = config.cluster.classes(config.model.compute.format, config.ranks)
+    rates = config.cluster.classes(_computing(config)[0].format, config.ranks)
     kinds = tuple((count, 1 / rate) for count, rate in rates) if len(rates) > 1 or rates[0][1] != 1 else ()
     return Compute(rank, config.ranks, persistent, inside, job, every_rank, kinds)
 
 
 def compute_time(config: ExperimentConfig) -> float:
     """Seconds that an undisturbed rank computes: as given, or FLOP over the rate that is reached."""
-    compute: ComputeConfig = config.model.compute
+    compute, _ = _computing(config)
     if compute.time is not None:
         return compute.time
     assert compute.flop is not None
@@ -196,7 +216,7 @@ def _build_phase(
 
 def _incast(config: ExperimentConfig, phase: Phase, tier: TierConfig) -> jnp.ndarray | float:
     """Seconds that an all-to-all takes longer because many send to one."""
-    if tier.incast is None or config.model.exchange.collective != "all-to-all":
+    if tier.incast is None or _computing(config)[1].collective != "all-to-all":
         return 0.0
     senders = simultaneous_senders(phase.algorithm, config.ranks)
     return (build_incast(tier.incast).factor(senders) - 1) * phase.bandwidth_time
