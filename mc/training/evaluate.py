@@ -17,7 +17,7 @@ from mc.pipeline.durations import by_kind
 from mc.training.arithmetic import Number, minimum
 from mc.training.efficiency import Chip
 from mc.training.prices import AbstractPrices
-from mc.training.replicas import Meeting, ending, meeting
+from mc.training.replicas import Meeting, ending, free_part, meeting
 from mc.training.times import FORWARD, INPUT, PASSES, WEIGHT, PassTime, Times, times_of
 from mc.transformer import Transformer
 
@@ -87,7 +87,7 @@ def evaluate(
     transfer = Transfer(forward, backward, blocking) if plan.pp > 1 else None
     finish = makespan_of(levels, table, transfer=transfer)
     without = finish if transfer is None else makespan_of(levels, table)
-    shared = meeting(plan, shape, chip, times)
+    shared = meeting(plan, shape, chip, times, free_part(plan, times, prices))
     over = ending(
         shared,
         makespan=float(finish.makespan),

@@ -19,7 +19,7 @@ import numpy as np
 
 from mc.collectives import envelope
 from mc.config.axes import Axes
-from mc.fabric import Cluster
+from mc.fabric import Cluster, span
 from mc.parallel import Group
 from mc.training.arithmetic import Number, minimum
 
@@ -70,6 +70,10 @@ class AbstractPrices(Protocol):
         """
         ...
 
+    def tier(self, group: Group) -> int:
+        """Index of the outermost tier that a group spans; -1 for one rank."""
+        ...
+
 
 class ClusterPrices(eqx.Module):
     """Prices of a cluster with idle links, by the fastest algorithm; traceable in its numbers.
@@ -93,6 +97,10 @@ class ClusterPrices(eqx.Module):
         latency = minimum(times[0], times[1])
         return Price(latency, times[1] - latency)
 
+    def tier(self, group: Group) -> int:
+        """Index of the outermost tier that a group spans; -1 for one rank."""
+        return span(self.cluster, group.axes)[-1].index if group.axes else -1
+
     def times(self, collective: str, group: Group, sizes: jax.Array) -> jax.Array:
         """Seconds for each of some sizes."""
         names = self.algorithms.get(collective, ("auto",))
@@ -106,6 +114,7 @@ class TabulatedPrices:
         """Args: source, of the prices."""
         self.source = source
         self.tables: dict[tuple[str, Axes], PriceTable] = {}
+        self.tiers: dict[Axes, int] = {}
 
     def price(self, collective: str, group: Group, size: Number) -> Price:
         """What a collective of a group costs; `size` is a float or an array."""
@@ -116,6 +125,12 @@ class TabulatedPrices:
         if table is None:
             table = self.tables[key] = _tabulate(self.source, collective, group)
         return table.at(size)
+
+    def tier(self, group: Group) -> int:
+        """Index of the outermost tier that a group spans; -1 for one rank."""
+        if group.axes not in self.tiers:
+            self.tiers[group.axes] = self.source.tier(group)
+        return self.tiers[group.axes]
 
 
 class PriceTable:

@@ -29,7 +29,8 @@ from mc.parallel import Plan, held_parts
 from mc.parallel.memory import MOMENTS
 from mc.training.arithmetic import Number, largest, maximum, positive
 from mc.training.efficiency import Chip
-from mc.training.times import Times
+from mc.training.prices import AbstractPrices
+from mc.training.times import PASSES, Times
 from mc.transformer import Transformer
 
 # Dimensions whose messages are of replicas.
@@ -122,6 +123,21 @@ def meeting(
         fixed=chip.efficiency.step,
         free=tuple(free) if free is not None else (1.0,) * plan.pp,
     )
+
+
+def free_part(plan: Plan, times: Times, prices: AbstractPrices) -> tuple[Number, ...]:
+    """Part of the time that the tier which replicas reduce across is free of what ranks wait for, per stage."""
+    groups = plan.groups
+    crossed = {prices.tier(group) for group in (groups.gradient, groups.edp) if group.axes}
+    inside = (("tp", groups.tp), ("cp", groups.cp), ("ep", groups.ep), ("etp", groups.etp))
+    taken = [name for name, group in inside if prices.tier(group) in crossed]
+    found: list[Number] = []
+    for stage in times.parts:
+        passes = [getattr(part, name) for part in stage for name in PASSES]
+        busy = sum(one.seconds for one in passes)
+        used = sum(one.waiting.get(name, 0.0) for one in passes for name in taken)
+        found.append(1.0 - used / busy)
+    return tuple(found)
 
 
 def optimizer_time(plan: Plan, shape: Transformer, chip: Chip) -> Number:

@@ -7,8 +7,9 @@ equal groups; a group's score is the sum of its best `group_best`, and a token c
 
 How often an expert is chosen has no closed form for top_k > 1. Counting choices of n tokens would leave an error of
 √(E/kn); here each token says instead what the *chance* of each expert was, given the scores of all others: e is
-chosen if its score reaches a threshold that follows from those (`needed`), so with chance 1 − exp(−wₑ·e^{−needed}). Averaged over a hundred
-tokens (Rao-Blackwell) this gives the mean load of one of 64 ranks to 0.2 %, for which counting would take two million tokens.
+chosen if its score reaches a threshold that follows from those (`needed`), so with chance 1 − exp(−wₑ·e^{−needed}).
+Averaged over a hundred tokens (Rao-Blackwell) this gives the mean load of one of 64 ranks to 0.2 %, for which counting would
+take two million tokens.
 
 References:
     R. L. Plackett, "The analysis of permutations", Applied Statistics 24 (1975).
