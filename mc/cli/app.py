@@ -14,6 +14,7 @@ from mc.cli.catalog import catalog
 from mc.cli.collective import collective
 from mc.cli.explain import explain
 from mc.cli.run import run
+from mc.cli.scale import scale
 from mc.cli.schema import schema
 from mc.cli.show import show
 from mc.cli.validate import validate
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command()(scale)
 app.command()(explain)
 app.command()(collective)
 app.command()(catalog)

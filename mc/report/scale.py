@@ -1,0 +1,266 @@
+"""The report of `tailstep scale`: a row for each size, and where doubling stops paying."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mc.estimate import Estimate
+from mc.report.plot import INK, QUIET
+from mc.report.times import duration
+
+if TYPE_CHECKING:
+    from mc.experiment.scale import ScalePoint, ScaleResult
+
+_MEASURED, _IDEAL = "#0072B2", QUIET
+
+
+def scale_json(found: "ScaleResult") -> dict[str, Any]:
+    """The result as plain data, SI units in the keys; `null` for a bound that is not there."""
+    stop = found.stop
+    return {
+        "name": found.name,
+        "cluster": found.cluster,
+        "model": found.model,
+        "mode": found.mode,
+        "samples": found.samples,
+        "worth": found.worth,
+        "points": [_point_json(point) for point in found.points],
+        "left_out": [{"chips": chips, "reason": reason} for chips, reason in found.left_out],
+        "stops_paying": None
+        if stop is None
+        else {
+            "from": found.points[stop - 1].chips,
+            "to": found.points[stop].chips,
+            "doubling": _estimate_json(found.points[stop].doubling),
+        },
+        "doublings_with_failures": list(found.with_failures) or None,
+    }
+
+
+def _point_json(point: "ScalePoint") -> dict[str, Any]:
+    times = point.times
+    return {
+        "chips": point.chips,
+        "dp": point.replicas,
+        "micro_batches": point.micro_batches,
+        "global_batch": point.global_batch,
+        "outermost_fan_out": point.enlarged,
+        "step_time_s": {
+            "mean": _estimate_json(times.mean),
+            "p50": _estimate_json(times.p50),
+            "p99": _estimate_json(times.p99),
+        },
+        "work": point.work,
+        "tokens_per_s": point.tokens_per_s,
+        "mfu": point.mfu,
+        "efficiency": point.efficiency,
+        "straggler_share": _estimate_json(times.straggler),
+        "exposed_s": times.exposed,
+        "doubling": _estimate_json(point.doubling),
+        "goodput": point.goodput,
+        "memory_bytes": point.memory,
+        "memory_problem": point.problem,
+    }
+
+
+def _estimate_json(found: Estimate | None) -> dict[str, float | None] | None:
+    if found is None:
+        return None
+    return {
+        name: number if math.isfinite(number) else None
+        for name, number in (("value", found.value), ("low", found.low), ("high", found.high))
+    }
+
+
+def scale_table(found: "ScaleResult") -> RenderableType:
+    """The result for a terminal."""
+    lines = [
+        Text(found.name, style="bold"),
+        Text(f"{found.model} on {found.cluster}: {_kept(found)}"),
+        Text(),
+    ]
+    notes = [*_notes(found)]
+    verdicts = [Text(each, style="bold") for each in (_verdict(found), _with_failures(found)) if each]
+    return Group(*lines, _rows(found), Text(), *verdicts, *notes)
+
+
+def _kept(found: "ScaleResult") -> str:
+    first = found.points[0]
+    how = f", {found.samples:,} steps of each size" if found.samples else ", without noise"
+    if first.micro_batches is None:
+        kept = "what a rank computes" if found.mode == "weak" else "what all ranks compute together"
+    elif found.mode == "weak":
+        kept = f"the {first.micro_batches:,} micro-batches of a replica"
+    else:
+        kept = f"the global batch of {first.global_batch:,} sequences"
+    return f"{found.mode} scaling keeps {kept}{how}"
+
+
+def _rows(found: "ScaleResult") -> Table:
+    points = found.points
+    is_cut = points[0].replicas is not None
+    columns: list[tuple[str, list[str]]] = [("chips", [f"{each.chips:,}" for each in points])]
+    if is_cut:
+        columns.append(("dp", [f"{each.replicas:,}" for each in points]))
+        kept, name = ("global_batch", "batch") if found.mode == "weak" else ("micro_batches", "micro-batches")
+        columns.append((name, [f"{getattr(each, kept):,}" for each in points]))
+    columns.append(("step", [duration(each.times.mean.value) for each in points]))
+    if found.samples:
+        columns.append(("p50", [_duration(each.times.p50) for each in points]))
+        columns.append(("p99", [_duration(each.times.p99) for each in points]))
+    if is_cut:
+        columns.append(("tokens/s", [_count(each.tokens_per_s) for each in points]))
+    else:
+        throughput = [each.work / each.times.mean.value for each in points]
+        columns.append(("throughput", [f"{_count(each / throughput[0])}x" for each in throughput]))
+    if any(each.mfu is not None for each in points):
+        columns.append(("MFU", [_percent(each.mfu) for each in points]))
+    columns.append(("efficiency", [_percent(each.efficiency) for each in points]))
+    if found.samples:
+        stragglers = [None if each.times.straggler is None else each.times.straggler.value for each in points]
+        columns.append(("stragglers", [_percent(share) for share in stragglers]))
+    columns.append(("exposed", [_percent(each.times.exposed / each.times.mean.value) for each in points]))
+    if any(each.goodput is not None for each in points):
+        columns.append(("goodput", [_percent(each.goodput) for each in points]))
+    if is_cut:
+        columns.append(("memory", [_memory(each) for each in points]))
+    doubled = ["" if each.doubling is None else f"{each.doubling.value:.3f}x" for each in points]
+    columns.append(("a doubling brings", doubled))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, cells in columns:
+        width = max(len(name), *map(len, cells))
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _verdict(found: "ScaleResult") -> str:
+    if len(found.points) < 2:
+        return "One size alone says nothing of scaling."
+    stop = found.stop
+    if stop is None:
+        least = min(each.doubling.value for each in found.points if each.doubling is not None)
+        last = found.points[-1].chips
+        return f"Up to {last:,} chips every doubling brings {found.worth:g}x or more, the least {least:.3f}x."
+    doubling, before = found.points[stop].doubling, found.points[stop - 1].chips
+    assert doubling is not None
+    brings = f"the next brings {doubling.value:.3f}x, less than {found.worth:g}x"
+    text = f"Doubling stops paying at {before:,} chips: {brings}"
+    if doubling.high < found.worth:
+        return f"{text}."
+    high = f"{doubling.high:.3f}x" if math.isfinite(doubling.high) else "anything"
+    return f"{text}; with so few samples it may be {doubling.low:.3f}x to {high}."
+
+
+def _with_failures(found: "ScaleResult") -> str:
+    """The verdict on the throughput of days, of which failures take a part."""
+    doublings = found.with_failures
+    if not doublings:
+        return ""
+    for (point, after), brought in zip(itertools.pairwise(found.points), doublings, strict=True):
+        if brought < found.worth:
+            part = f"of the time {_percent(point.goodput)} goes forward, then {_percent(after.goodput)}"
+            brings = f"the next brings {brought:.3f}x, since {part}"
+            return f"With failures doubling stops paying at {point.chips:,} chips: {brings}."
+    return (
+        f"With failures every doubling brings {found.worth:g}x or more, too, the least {min(doublings):.3f}x."
+    )
+
+
+def _notes(found: "ScaleResult") -> Iterator[Text]:
+    points = found.points
+    larger = [(each.chips, each.enlarged) for each in points if each.enlarged is not None]
+    if larger:
+        (first, least), (last, most) = larger[0], larger[-1]
+        units = f"{least:,} units" if least == most else f"{least:,} to {most:,} units"
+        sizes = f"{first:,} chips" if first == last else f"{first:,} to {last:,} chips"
+        yield Text(
+            f"The cluster is too small for {sizes}: its outermost tier, `{found.outermost}`, was given {units} "
+            f"instead of {found.units:,}."
+        )
+    if any(each.problem is not None for each in points):
+        yield Text(
+            "* does not fit into a chip's memory and could not run; `tailstep explain` says what would help"
+        )
+    # Larger and larger sizes have the same reason, with other numbers.
+    for _, group in itertools.groupby(
+        found.left_out, key=lambda each: re.sub(r"[0-9][0-9.,]*", "#", each[1])
+    ):
+        (chips, reason), *others = group
+        alike = all(each == reason for _, each in others)
+        likewise = ", ".join(f"{each:,}" for each, _ in others)
+        sizes = f"{chips:,}, {likewise}" if others and alike else f"{chips:,}"
+        rest = "" if alike else f"; {likewise} likewise"
+        yield Text(f"left out {sizes}: {reason}{rest}")
+
+
+def _memory(point: "ScalePoint") -> str:
+    if point.memory is None:
+        return ""
+    return f"{point.memory / 1e9:.1f} GB{' ' if point.problem is None else '*'}"
+
+
+def _duration(found: Estimate | None) -> str:
+    return "" if found is None else duration(found.value)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _count(number: float | None) -> str:
+    if number is None:
+        return ""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def plot_scale(file: Path, found: "ScaleResult") -> None:
+    """Draws throughput and efficiency against chips, in the format that the suffix names."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    points = found.points
+    chips = [each.chips for each in points]
+    is_cut = points[0].tokens_per_s is not None
+    throughput = [
+        each.tokens_per_s if each.tokens_per_s is not None else each.work / each.times.mean.value
+        for each in points
+    ]
+    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
+    with mpl.rc_context(style | dict.fromkeys(("text.color", "axes.labelcolor"), INK)):
+        figure = Figure(figsize=(10.5, 4.4), facecolor="white", layout="constrained")
+        left, right = figure.subplots(1, 2)
+        ideal = [throughput[0] * each / chips[0] for each in chips]
+        left.plot(chips, ideal, color=_IDEAL, lw=1.0, ls=(0, (4, 3)), label="ideal")
+        left.plot(
+            chips, throughput, color=_MEASURED, lw=1.8, marker="o", ms=3.5, label=f"{found.mode} scaling"
+        )
+        left.set_yscale("log")
+        left.set_title("tokens/s" if is_cut else "throughput, steps/s", loc="left", fontweight="bold")
+        left.legend(frameon=False)
+        efficiency = [100 * each.efficiency for each in points]
+        right.plot(chips, efficiency, color=_MEASURED, lw=1.8, marker="o", ms=3.5)
+        right.set_ylim(0, max(105.0, *efficiency))
+        right.set_title("efficiency, %", loc="left", fontweight="bold")
+        for axes in (left, right):
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(chips[:: max(1, -(-len(chips) // 6))])
+            axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
+            axes.set_xlabel("chips")
+            axes.grid(color="#E5E5E5", lw=0.7)
+            axes.set_axisbelow(True)
+            axes.minorticks_off()
+            if found.stop is not None:
+                axes.axvline(points[found.stop - 1].chips, color=QUIET, lw=0.8, ls=(0, (2, 3)), zorder=0)
+            for side in ("top", "right"):
+                axes.spines[side].set_visible(False)
+        figure.suptitle(f"{found.model} on {found.cluster}", x=0.01, ha="left", fontsize=11)
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
