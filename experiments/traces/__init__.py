@@ -1,0 +1,1 @@
+"""Steps of measured jobs, replayed and forecast from the durations of their operations. Run as `python -m experiments.traces`."""
