@@ -29,14 +29,16 @@ from mc.delays import (
     AbstractDelay,
     Constant,
     Scaled,
+    Shifted,
     Slowest,
     SlowestOf,
-    add,
+    Sum,
     with_inverse,
     with_pauses,
 )
 from mc.delays.inverse import bisect_bits
 from mc.delays.numerics import log_survival_of_odds
+from mc.delays.sum import width
 from mc.pipeline import normal_from_word
 
 # 32 bits have log-odds up to ±33·log 2.
@@ -77,17 +79,43 @@ class RankNoise(eqx.Module):
         laws = (None if law is None else with_inverse(law) for law in (self.spread, self.jitter, self.pause))
         return RankNoise(*laws, self.pause_probability)
 
-    def law(self, factor: Float[Array, ""], seconds: Float[Array, ""]) -> AbstractDelay:
-        """The law of a rank with a persistent factor, for an operation of so many seconds."""
+    def law(
+        self, factor: Float[Array, ""], seconds: Float[Array, ""], narrow: tuple[bool, bool] = (True, True)
+    ) -> AbstractDelay:
+        """The law of a rank with a persistent factor, for an operation of so many seconds.
+
+        Args:
+            factor: persistent.
+            seconds: that the operation computes.
+            narrow: whether jitter, and a pause, vary less than what they are added to.
+        """
         law: AbstractDelay = (
             Constant(factor) if self.spread is None else with_inverse(Scaled(self.spread, factor))
         )
         if self.jitter is not None:
-            law = with_inverse(add(law, Scaled(with_inverse(self.jitter), 1 / seconds)))
+            law = _after(law, self.jitter, 1 / seconds, narrow[0])
         if self.pause is not None:
-            paused = with_inverse(add(law, Scaled(with_inverse(self.pause), 1 / seconds)))
-            law = with_pauses(law, self.pause_probability, paused)
+            law = with_pauses(law, self.pause_probability, _after(law, self.pause, 1 / seconds, narrow[1]))
         return law
+
+    def narrow(self, seconds: float) -> tuple[bool, bool]:
+        """For `law`: a sum is integrated over its narrower term, which cannot be told while it is traced."""
+        spread, jitter, pause = (
+            0.0 if law is None else float(width(law)) for law in (self.spread, self.jitter, self.pause)
+        )
+        return bool(jitter <= seconds * spread), bool(pause <= max(seconds * spread, jitter))
+
+
+def _after(
+    law: AbstractDelay, late: AbstractDelay, scale: Float[Array, ""], is_narrow: bool
+) -> AbstractDelay:  # noqa: FBT001
+    """A law with a delay after it, which is scaled."""
+    if isinstance(late, Constant):
+        return Shifted(law, late.value * scale)
+    late = with_inverse(Scaled(late, scale))
+    if isinstance(law, Constant):
+        return Shifted(late, law.value)
+    return with_inverse(Sum(late, law) if is_narrow else Sum(law, late))
 
 
 class SlownessTable(eqx.Module):
@@ -173,13 +201,20 @@ def tabulate_slowness(
     lengths = np.maximum(np.asarray(seconds, np.float64), 1e-12)
     if not noise.adds_seconds:
         lengths = lengths[:1]
-    times = _tabulate(noise, jnp.asarray(lengths), jnp.asarray(factors), jnp.asarray(counts))
-    return SlownessTable(jnp.broadcast_to(times, (len(seconds), *times.shape[1:])))
+    narrow = [noise.narrow(length) for length in lengths]
+    times = np.empty((lengths.size, len(profiles), _KNOTS))
+    for each in set(narrow):
+        mine = [found == each for found in narrow]
+        times[mine] = _tabulate(
+            noise, each, jnp.asarray(lengths[mine]), jnp.asarray(factors), jnp.asarray(counts)
+        )
+    return SlownessTable(jnp.broadcast_to(jnp.asarray(times), (len(seconds), *times.shape[1:])))
 
 
 @eqx.filter_jit
 def _tabulate(
     noise: RankNoise,
+    narrow: tuple[bool, bool],
     seconds: Float[Array, " classes"],
     factors: Float[Array, " factors"],
     counts: Float[Array, "profiles factors"],
@@ -188,9 +223,9 @@ def _tabulate(
 
     def of_class(length: Float[Array, ""]) -> Float[Array, "profiles knots"]:
         if factors.size == 1:
-            law = noise.law(factors[0], length)
+            law = noise.law(factors[0], length, narrow)
             return jax.vmap(lambda ranks: with_inverse(Slowest(law, ranks[0])).quantile(levels))(counts)
-        laws = jax.vmap(lambda factor: noise.law(factor, length))(factors)
+        laws = jax.vmap(lambda factor: noise.law(factor, length, narrow))(factors)
 
         def of_profile(ranks: Float[Array, " factors"]) -> Float[Array, " knots"]:
             groups = jax.vmap(Slowest)(laws, ranks)

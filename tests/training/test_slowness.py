@@ -1,0 +1,102 @@
+"""The slowest rank of a group against closed forms, and against the largest of ranks that are drawn one by one."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special
+
+from mc.delays import Constant
+from mc.training import RankNoise, SlownessTable, fit_curve, tabulate_slowness
+from mc.training.slowness import _odds, evaluate_curve
+from tests.stats import assert_same_law
+from tests.training.noises import ALL, PROFILES, SECONDS, SIGMA, SPREAD, table_of_all
+
+WORDS = np.unique(
+    np.concatenate(
+        [
+            np.random.default_rng(7).integers(0, 1 << 32, 4000, dtype=np.uint64),
+            2 ** np.arange(32, dtype=np.uint64),
+            (1 << 32) - 2 ** np.arange(32, dtype=np.uint64),
+            [0],
+        ]
+    )
+)
+
+
+def odds_of(words):
+    """Log-odds of (word + 1/2)/2^32, in double precision."""
+    tail = (np.minimum(words, (1 << 32) - 1 - words) + 0.5) / 2.0**32
+    size = np.log1p(-tail) - np.log(tail)
+    return np.where(words < 1 << 31, -size, size)
+
+
+def look_up(table, profile, words):
+    rows = jnp.full((1, 1), profile, jnp.int32)
+    return np.asarray(table.look_up(rows, jnp.asarray(words[None], jnp.uint32)), np.float64)[0]
+
+
+def quantile_of_largest(profile, odds):
+    """Of lognormal factors: where the product of distribution functions has these odds, on a fine grid."""
+    x = np.exp(np.linspace(-0.6, 1.0, 400_001))
+    log_below = sum(ranks * special.log_ndtr(np.log(x / factor) / SIGMA) for factor, ranks in profile)
+    with np.errstate(divide="ignore"):
+        found = log_below - np.log(-np.expm1(log_below))
+    rising = np.isfinite(found)
+    return np.interp(odds, found[rising], x[rising])
+
+
+def test_odds_keep_both_tails():
+    found = np.asarray(_odds(jnp.asarray(WORDS, jnp.uint32)), np.float64)
+    np.testing.assert_allclose(found, odds_of(WORDS), rtol=2e-6, atol=3e-7)
+    assert np.all(np.diff(found) >= 0)
+
+
+def test_between_knots_a_table_is_linear():
+    odds = np.linspace(-23, 23, 8193)
+    table = SlownessTable(jnp.asarray(1 + 0.01 * odds)[None, None])
+    np.testing.assert_allclose(look_up(table, 0, WORDS), 1 + 0.01 * odds_of(WORDS), rtol=1e-6)
+
+
+LARGE = [[(1.0, 1)], [(1.0, 8)], [(1.0, 4096)], [(1.0, 7), (1.5, 1)], [(1.0, 60), (1.05, 4)]]
+
+
+def test_the_slowest_of_lognormal_ranks_has_its_closed_form():
+    table = tabulate_slowness(SPREAD, [1e-3, 2e-3], LARGE)
+    assert table.times.shape == (2, len(LARGE), 8193)
+    np.testing.assert_array_equal(*table.times)
+    curve = fit_curve(table)
+    assert curve is not None
+    for profile, ranks in enumerate(LARGE):
+        expected = quantile_of_largest(ranks, odds_of(WORDS))
+        np.testing.assert_allclose(look_up(table, profile, WORDS), expected, rtol=1e-5)
+        coefficients = curve.of_groups(jnp.full((1, 1), profile, jnp.int32))
+        found = evaluate_curve(coefficients, jnp.asarray(WORDS[None], jnp.uint32))
+        np.testing.assert_allclose(found[0], expected, rtol=2e-5)
+
+
+def test_persistent_factors_alone_are_the_largest():
+    table = tabulate_slowness(RankNoise(), [1e-3], [[(1.0, 3)], [(1.0, 2), (1.5, 1)]])
+    np.testing.assert_allclose(look_up(table, 0, WORDS), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(look_up(table, 1, WORDS), 1.5, rtol=1e-6)
+
+
+def test_pauses_alone_come_with_their_probability():
+    noise = RankNoise(pause=Constant(5e-3), pause_probability=0.1)
+    table = tabulate_slowness(noise, [1e-3], [[(1.0, 8)]])
+    found = look_up(table, 0, WORDS)
+    none = np.log(0.9**8) - np.log1p(-(0.9**8))
+    apart = np.abs(odds_of(WORDS) - none) > 0.02
+    expected = np.where(odds_of(WORDS) > none, 6.0, 1.0)
+    np.testing.assert_allclose(found[apart], expected[apart], rtol=1e-5)
+
+
+@pytest.mark.parametrize("profile", [0, 1])
+def test_all_noise_is_that_of_the_largest_of_ranks(profile):
+    rng = np.random.default_rng(11)
+    count = 200_000
+    factor = np.repeat(*zip(*PROFILES[profile], strict=True))
+    shape = (count, factor.size)
+    took = factor * rng.lognormal(0, SIGMA, shape) + rng.exponential(3e-5, shape) / SECONDS
+    took = took + 5.0 * (rng.random(shape) < ALL.pause_probability)
+    words = rng.integers(0, 1 << 32, count, dtype=np.uint64)
+    assert_same_law(look_up(table_of_all(), profile, words), took.max(axis=1))
