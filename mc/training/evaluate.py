@@ -120,7 +120,7 @@ def evaluate(
     parts = {
         "ideal_compute": ideal,
         "below_peak": compute - ideal,
-        "host": busy - compute - waited + shared.fixed,
+        "host": each * sum(one.host for one in passes) + shared.fixed,
         "bubble": float(without.makespan) - busy,
         "bandwidth": waited - latency + between - latency_between,
         "latency_floor": latency + latency_between,

@@ -107,8 +107,11 @@ class RankNoise(eqx.Module):
 
 
 def _after(
-    law: AbstractDelay, late: AbstractDelay, scale: Float[Array, ""], is_narrow: bool
-) -> AbstractDelay:  # noqa: FBT001
+    law: AbstractDelay,
+    late: AbstractDelay,
+    scale: Float[Array, ""],
+    is_narrow: bool,  # noqa: FBT001
+) -> AbstractDelay:
     """A law with a delay after it, which is scaled."""
     if isinstance(late, Constant):
         return Shifted(law, late.value * scale)
