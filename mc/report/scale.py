@@ -145,19 +145,30 @@ def _rows(found: "ScaleResult") -> Table:
 def _verdict(found: "ScaleResult") -> str:
     if len(found.points) < 2:
         return "One size alone says nothing of scaling."
-    stop = found.stop
+    stop, points = found.stop, found.points
     if stop is None:
-        least = min(each.doubling.value for each in found.points if each.doubling is not None)
-        last = found.points[-1].chips
-        return f"Up to {last:,} chips every doubling brings {found.worth:g}x or more, the least {least:.3f}x."
-    doubling, before = found.points[stop].doubling, found.points[stop - 1].chips
+        least = min(each.doubling.value for each in points if each.doubling is not None)
+        gaps = any(after.chips != 2 * before.chips for before, after in itertools.pairwise(points))
+        mean = " on average" if gaps else ""
+        return (
+            f"Up to {points[-1].chips:,} chips every doubling brings {found.worth:g}x or more{mean}, the least "
+            f"{least:.3f}x."
+        )
+    before, after = points[stop - 1], points[stop]
+    doubling = after.doubling
     assert doubling is not None
-    brings = f"the next brings {doubling.value:.3f}x, less than {found.worth:g}x"
-    text = f"Doubling stops paying at {before:,} chips: {brings}"
+    brings = f"{_next(before, after)} {doubling.value:.3f}x, less than {found.worth:g}x"
+    text = f"Doubling stops paying at {before.chips:,} chips: {brings}"
     if doubling.high < found.worth:
         return f"{text}."
     high = f"{doubling.high:.3f}x" if math.isfinite(doubling.high) else "anything"
     return f"{text}; with so few samples it may be {doubling.low:.3f}x to {high}."
+
+
+def _next(before: "ScalePoint", after: "ScalePoint") -> str:
+    if after.chips == 2 * before.chips:
+        return "the next brings"
+    return f"on the way to {after.chips:,} one brings on average"
 
 
 def _with_failures(found: "ScaleResult") -> str:
@@ -168,7 +179,7 @@ def _with_failures(found: "ScaleResult") -> str:
     for (point, after), brought in zip(itertools.pairwise(found.points), doublings, strict=True):
         if brought < found.worth:
             part = f"of the time {_percent(point.goodput)} goes forward, then {_percent(after.goodput)}"
-            brings = f"the next brings {brought:.3f}x, since {part}"
+            brings = f"{_next(point, after)} {brought:.3f}x, since {part}"
             return f"With failures doubling stops paying at {point.chips:,} chips: {brings}."
     return (
         f"With failures every doubling brings {found.worth:g}x or more, too, the least {min(doublings):.3f}x."
