@@ -66,7 +66,9 @@ def _read(file: Path, trace: str) -> _Found:
     return np.array(steps), compute, others
 
 
-def _operations(trace: str, steps: NDArray[np.int64], compute: NDArray[np.float64], _: object) -> Iterator[tuple]:
+def _operations(
+    trace: str, steps: NDArray[np.int64], compute: NDArray[np.float64], _: object
+) -> Iterator[tuple]:
     took = np.rint((compute[..., 1] - compute[..., 0]) / UNIT).astype(np.int64)
     for index in np.ndindex(*took.shape[:-1]):
         durations = " ".join(str(each) for each in took[index])

@@ -62,15 +62,10 @@ class Record:
     forward: NDArray[np.float64]
     backward: NDArray[np.float64]
 
-    def of(self, part: slice) -> "Record":
+    def of(self, part: slice | NDArray[np.bool_]) -> "Record":
         """Some of the steps."""
         rows = (self.steps, self.durations, self.pipelines, self.span, self.traced, self.host)
         return Record(self.trace, *(row[part] for row in rows), self.forward, self.backward)  # pyright: ignore
-
-    @property
-    def halves(self) -> tuple["Record", "Record"]:
-        """Every other step, and the others."""
-        return self.of(slice(0, None, 2)), self.of(slice(1, None, 2))
 
 
 @lru_cache
