@@ -144,10 +144,11 @@ def build_training(config: ExperimentConfig, key: PRNGKeyArray, realisations: in
     plan = checked_plan(config)
     assert config.model.transformer is not None
     shape = build_transformer(config.model.transformer)
-    if len(config.cluster.chips(config.ranks)) > 1:
+    chips = config.cluster.chips(config.ranks)
+    if len(chips) > 1 or chips[0][1] != config.cluster.chip or chips[0][2] != 1.0:
         raise InputError(
             f"{config.cluster.name}: expected chips that are all alike for a transformer; got "
-            + ", ".join(str(chip.name) for _, chip, _ in config.cluster.chips(config.ranks))
+            + ", ".join(f"{count} of {chip.name} times {slowdown:g}" for count, chip, slowdown in chips)
         )
     cluster, chip = build_cluster(config.cluster), build_chip(config.cluster.chip)
     prices = build_prices(cluster, plan.protocol)
