@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from mc.delays.affine import Scaled
 from mc.delays.base import AbstractDelay
@@ -68,9 +69,14 @@ def multiply(factor: AbstractDelay, time: AbstractDelay) -> AbstractDelay:
             return Scaled(other, one.value)
     if isinstance(factor, Mixture):
         return Mixture(factor.probabilities, tuple(multiply(part, time) for part in factor.components))
-    widths = eqx.filter_jit(lambda laws: tuple(map(_spread, laws)))((factor, time))
+    widths = _spreads((factor, time))
     swap = all(map(is_known, widths)) and bool(np.asarray(widths[0] > widths[1]))
     return Product(time, factor) if swap else Product(factor, time)
+
+
+@eqx.filter_jit
+def _spreads(laws: tuple[AbstractDelay, ...]) -> tuple[Float[Array, ""], ...]:
+    return tuple(map(_spread, laws))
 
 
 def _spread(delay: AbstractDelay):

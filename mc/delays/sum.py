@@ -46,9 +46,14 @@ class Sum(AbstractDelay):
 
 def add(one: AbstractDelay, other: AbstractDelay) -> Sum:
     """The sum of two independent delays, the narrower one (by its central 80 %) first where that is known."""
-    # Compiled as one: operation by operation it would take dozens of small compilations.
-    widths = eqx.filter_jit(lambda laws: tuple(map(width, laws)))((one, other))
+    widths = _widths((one, other))
     return Sum(other, one) if all(map(is_known, widths)) and widths[0] > widths[1] else Sum(one, other)
+
+
+# Compiled as one: operation by operation it would take dozens of small compilations.
+@eqx.filter_jit
+def _widths(laws: tuple[AbstractDelay, ...]) -> tuple[Float[Array, ""], ...]:
+    return tuple(map(width, laws))
 
 
 def width(delay: AbstractDelay) -> Float[Array, ""]:

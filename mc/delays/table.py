@@ -11,6 +11,8 @@ The interpolation error is measured by `table_error`; the tests hold it under 10
 log-odds where the law is nearly flat.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -99,15 +101,7 @@ def tabulate(delay: AbstractDelay) -> Tabulated:
 
 def with_inverse(delay: AbstractDelay) -> AbstractDelay:
     """`delay` with tables put in where a quantile has no closed form, as few and as far out as possible."""
-    match delay:
-        case Shifted() | Scaled() | Slowest():
-            return eqx.tree_at(lambda law: law.delay, delay, with_inverse(delay.delay))
-        case Sum() | Product() | SlowestOf() | Gamma():
-            return _with_inner_tables(delay)
-        case Mixture() | Latest():
-            return tabulate(_with_inner_tables(delay))
-        case _:
-            return delay
+    return _with_inverse(delay, {})
 
 
 def table_error(law: Tabulated) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -121,28 +115,56 @@ def table_error(law: Tabulated) -> tuple[Float[Array, ""], Float[Array, ""]]:
     return jnp.max(jnp.minimum(in_time, in_odds)), jnp.max(in_time)
 
 
-def _with_inner_tables(delay: AbstractDelay) -> AbstractDelay:
+# Tables that are there already, by the identity of what they are of. A law may hold another one in several places (a
+# unit that pauses is the same unit and a pause; states of a link wrap one law): it needs one table, which is what takes
+# time to compile and to fill. The law is kept beside its table, so that its identity is not given to another.
+_Known = dict[int, tuple[AbstractDelay, AbstractDelay]]
+
+
+def _with_inverse(delay: AbstractDelay, known: _Known) -> AbstractDelay:
+    match delay:
+        case Shifted() | Scaled() | Slowest():
+            return eqx.tree_at(lambda law: law.delay, delay, _with_inverse(delay.delay, known))
+        case Sum() | Product() | SlowestOf() | Gamma():
+            return _with_inner_tables(delay, known)
+        case Mixture() | Latest():
+            return _once(delay, known, lambda: tabulate(_with_inner_tables(delay, known)))
+        case _:
+            return delay
+
+
+def _with_inner_tables(delay: AbstractDelay, known: _Known) -> AbstractDelay:
     # A sum integrates over the quantiles of its terms, so those need an inverse of their own; and inside
     # another law what is dear to evaluate is read from a table of its own.
     match delay:
-        case Sum():
-            return tabulate(Sum(with_inverse(delay.first), with_inverse(delay.second)))
-        case Product():
-            return tabulate(Product(with_inverse(delay.first), with_inverse(delay.second)))
+        case Sum() | Product():
+            return _once(
+                delay,
+                known,
+                lambda: tabulate(
+                    type(delay)(_with_inverse(delay.first, known), _with_inverse(delay.second, known))
+                ),
+            )
         case SlowestOf() | Gamma():
-            return tabulate(delay)
+            return _once(delay, known, lambda: tabulate(delay))
         case Shifted() | Scaled() | Slowest():
-            return eqx.tree_at(lambda law: law.delay, delay, _with_inner_tables(delay.delay))
+            return eqx.tree_at(lambda law: law.delay, delay, _with_inner_tables(delay.delay, known))
         case Mixture():
             return eqx.tree_at(
                 lambda law: law.components,
                 delay,
-                tuple(_with_inner_tables(part) for part in delay.components),
+                tuple(_with_inner_tables(part, known) for part in delay.components),
             )
         case Latest():
-            return Latest(tuple(_with_inner_tables(part) for part in delay.delays))
+            return Latest(tuple(_with_inner_tables(part, known) for part in delay.delays))
         case _:
             return delay
+
+
+def _once(delay: AbstractDelay, known: _Known, make: Callable[[], AbstractDelay]) -> AbstractDelay:
+    if id(delay) not in known:
+        known[id(delay)] = delay, make()
+    return known[id(delay)][1]
 
 
 def _spread_by_length(
