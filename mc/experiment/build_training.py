@@ -172,7 +172,7 @@ def build_training(config: ExperimentConfig, key: PRNGKeyArray, realisations: in
     rank = _rank_noise(config, plan)
     differs = rank.is_random or len(profiles) > 1 or profiles[0][0][0] != 1.0
     is_tabled = differs and not every_rank and config.run.method != "direct"
-    table = tabulate_slowness(rank, seconds, profiles) if is_tabled else None
+    table = tabulate_slowness(rank, seconds.tolist(), profiles) if is_tabled else None
     noise = Noise(
         rank=rank.prepared(),
         table=table,

@@ -259,7 +259,7 @@ def summary(config: ExperimentConfig, drawn: Drawn, mean: Estimate) -> TrainingS
     """What steps of so many seconds come to."""
     step, plan = drawn.step, drawn.step.plan
     shape, breakdown = step.shape, step.breakdown
-    work = flops(shape, plan.sequence_length, plan.global_batch, plan.recompute)
+    work = flops(shape, plan.sequence_length, plan.global_batch, plan.config.recompute)
     peak = plan.ranks * config.cluster.chip.peak.offered[plan.formats.math]
     tokens = plan.global_batch * plan.sequence_length
     held = memory(shape, plan)

@@ -133,7 +133,7 @@ def pipelines(
     timetable: Timetable,
     work: Work,
     noise: Noise,
-    transfer: Transfer,
+    transfer: Transfer | None,
     realisation: Realisation,
     key: PRNGKeyArray,
     sample: UInt32[Array, " samples"],
@@ -146,7 +146,7 @@ def pipelines(
         timetable: of the schedule.
         work: undisturbed.
         noise: that disturbs it.
-        transfer: between stages.
+        transfer: between stages; None where there is one.
         realisation: of the cluster, with link states of these samples.
         key: of the realisation.
         sample: numbers of the samples.

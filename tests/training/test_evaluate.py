@@ -129,7 +129,7 @@ def test_published_steps(name, published, within):
     shape = build_transformer(experiment.model.transformer)
     chip = build_chip(experiment.cluster.chip)
     found = evaluate(spread, shape, chip, build_prices(build_cluster(experiment.cluster)))
-    work = flops(shape, spread.sequence_length, spread.global_batch, spread.recompute).hardware
+    work = flops(shape, spread.sequence_length, spread.global_batch, spread.config.recompute).hardware
     assert work / found.step / spread.ranks / 1e12 == pytest.approx(published, rel=within)
 
 

@@ -94,7 +94,7 @@ def test_pauses_alone_come_with_their_probability():
 def test_all_noise_is_that_of_the_largest_of_ranks(profile):
     rng = np.random.default_rng(11)
     count = 200_000
-    factor = np.repeat(*zip(*PROFILES[profile], strict=True))
+    factor = np.concatenate([[each] * ranks for each, ranks in PROFILES[profile]])
     shape = (count, factor.size)
     took = factor * rng.lognormal(0, SIGMA, shape) + rng.exponential(3e-5, shape) / SECONDS
     took = took + 5.0 * (rng.random(shape) < ALL.pause_probability)
