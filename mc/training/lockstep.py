@@ -45,7 +45,7 @@ class Lockstep:
 
     def units(self, unit_of_rank: NDArray[np.integer]) -> Members:
         """The units that each group lies in, [stages, replicas, most of them]; the last is repeated where there are fewer."""
-        found = np.sort(unit_of_rank[self.members], axis=2)
+        found = np.sort(unit_of_rank[self.members].astype(np.int64), axis=2)
         is_new = np.diff(found, axis=2, prepend=-1) > 0
         place = np.cumsum(is_new, axis=2) - 1
         most = int(place[..., -1].max()) + 1

@@ -76,8 +76,10 @@ class RankNoise(eqx.Module):
 
     def prepared(self) -> "RankNoise":
         """The same with the tables that draws of single ranks read."""
-        laws = (None if law is None else with_inverse(law) for law in (self.spread, self.jitter, self.pause))
-        return RankNoise(*laws, self.pause_probability)
+        spread, jitter, pause = (
+            None if law is None else with_inverse(law) for law in (self.spread, self.jitter, self.pause)
+        )
+        return RankNoise(spread, jitter, pause, self.pause_probability)
 
     def law(
         self, factor: Float[Array, ""], seconds: Float[Array, ""], narrow: tuple[bool, bool] = (True, True)
