@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
 
 from mc.pipeline import makespan
 
@@ -65,16 +67,22 @@ def slow_gpu() -> SlowGpu:
         factor = np.ones((STAGES, 1))
         factor[STAGES // 2] = slowdown
         ahead, inputs, weights = (each * factor for each in _PASSES)
-        times = {"forward": ahead, "backward_input": inputs, "backward_weight": weights}
-        return float(makespan("1f1b", STAGES, MICRO_BATCHES, **times).makespan)
+        finish = makespan(
+            "1f1b",
+            STAGES,
+            MICRO_BATCHES,
+            forward=ahead,
+            backward_input=inputs,
+            backward_weight=weights,
+        )
+        return float(finish.makespan)
 
     even, measured = ratio(1.0), AFTER / BEFORE
-    # A slow stage is never idle but at both ends, so the ratio is linear in how slow it is.
-    slope = ratio(2.0) / even - 1
-    return SlowGpu(measured, ratio(BENCHMARK) / even, 1 + (measured - 1) / slope)
+    took = optimize.brentq(lambda slowdown: ratio(slowdown) / even - measured, 1.0, 2.0)
+    return SlowGpu(measured, ratio(BENCHMARK) / even, float(took))  # pyright: ignore[reportArgumentType]
 
 
-def skew() -> np.ndarray:
+def skew() -> NDArray[np.float64]:
     """Longest, shortest and mean milliseconds in each collective, [collectives, 3]."""
     with _SKEW.open(encoding="utf-8") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))

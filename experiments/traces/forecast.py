@@ -32,7 +32,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 from numpy.typing import NDArray
 
 from experiments.traces.record import Record, load
@@ -171,7 +171,7 @@ def _draw(
     draws = draws_of(seed, sample, jnp.tile(jnp.arange(replicas, dtype=jnp.uint32), samples))
     first = jax.tree.map(lambda each: each[0], table.rows)
 
-    def column(values: Array) -> Array:
+    def column(values: ArrayLike) -> Array:
         return jnp.tile(values, samples)
 
     def normals(count: int, source: int) -> Array:
@@ -227,7 +227,7 @@ def forecast(trace: str, model: str, samples: int = SAMPLES, splits: int = SPLIT
     ks, floor, drawn, measured = _both(record, even, model, samples)
     levels = [(d < m[:, None]).mean(axis=1) for d, m in zip(drawn, measured, strict=True)]
     rng = np.random.default_rng(3)
-    random = [_both(record, rng.permutation(even), model, samples)[:2] for _ in range(splits)]
+    random = [_both(record, even[rng.permutation(even.size)], model, samples)[:2] for _ in range(splits)]
     by_chance = (
         np.mean([[np.mean(each), least] for each, least in random], axis=0) if splits else (np.nan,) * 2
     )
