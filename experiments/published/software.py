@@ -1,7 +1,8 @@
 """What the programs did that were measured, as keys of a plan. Nothing here is fitted.
 
 - `megatron-2021`: Megatron-LM of SC21: attention with its matrix in memory, full recomputation, no sequence parallelism,
-  gradients accumulated and reduced in fp32 after the last micro-batch.
+  gradients accumulated and reduced in fp32 after the last micro-batch, and everything waited for (the reduction of inputs'
+  gradients beside the products of weights' came with version 2.6).
 - `zero3-2021`: DeepSpeed of early 2021, ZeRO-3 without model parallelism, gradients in fp16, full recomputation.
 - `megatron-2022`: of Korthikanti et al.; recomputation and sequence parallelism by row.
 - `megatron-deepspeed`: of vTrain: fused softmax but unfused attention, full recomputation, gradients in fp16 (its
@@ -33,15 +34,16 @@ _OLD: dict[str, Any] = {
     "sequence_parallel": False,
     "overlap": _LATE,
 }
+_OLDEST = _OLD | {"overlap": _LATE | {"backward": False}}
 _NEW: dict[str, Any] = {"attention": "fused", "zero": 1, "overlap": _ALL, "formats": _WIRE}
 _JAX = {"gradients": True, "parameters": True}
 
 SOFTWARE: Mapping[str, Mapping[str, Any]] = {
-    "megatron-2021": _OLD,
+    "megatron-2021": _OLDEST,
     "megatron-2022": _OLD,
     "zero3-2021": _OLD | {"zero": 3, "overlap": _LATE | _JAX, "formats": _FP16},
-    "megatron-deepspeed": _OLD | {"formats": _FP16},
-    "bloom": _OLD | {"zero": 1},
+    "megatron-deepspeed": _OLDEST | {"formats": _FP16},
+    "bloom": _OLDEST | {"zero": 1},
     "megatron-2023": {"attention": "fused", "zero": 1, "recompute": "selective", "overlap": _LATE},
     "megascale": {"attention": "fused", "zero": 1, "recompute": "selective", "overlap": _ALL},
     "llama3": {

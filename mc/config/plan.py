@@ -82,6 +82,7 @@ class OverlapConfig(StrictModel):
         parameters: gathers of sharded parameters during the layers before them.
         pipeline: activations to the next stage, and their gradients.
         tensor: collectives among tensor-parallel ranks, in pieces with the products beside them.
+        backward: of those, the ones that the gradients of weights, or of inputs, do not wait for, during these products.
         context: keys and values, during the attention to those that came before.
         experts: dispatch and combine, during another micro-batch.
     """
@@ -90,6 +91,7 @@ class OverlapConfig(StrictModel):
     parameters: bool = True
     pipeline: bool = False
     tensor: bool = False
+    backward: bool = True
     context: bool = True
     experts: bool = False
 

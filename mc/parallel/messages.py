@@ -162,12 +162,13 @@ def _latent_width(shape: Transformer) -> float:
 def _block(plan: Plan, kind: _Kind, segment: str, whole: float, entering: float) -> Iterator[Message]:
     """The messages of products by columns and then by rows."""
     behind: Behind | None = "segment" if plan.overlap.tensor else None
+    inputs, weights = _beside_gradients(plan)
     again = plan.recompute == "full"
     if not plan.sequence_parallel:
         yield kind.layer("activations", "all-reduce", whole, segment, "forward", 1, behind)
         if again:
             yield kind.layer("activations again", "all-reduce", whole, segment, "backward", 1, behind)
-        yield kind.layer("gradients", "all-reduce", entering, segment, "backward", 1, "weight gradients")
+        yield kind.layer("gradients", "all-reduce", entering, segment, "backward", 1, weights)
         return
     yield kind.layer("inputs", "all-gather", entering, segment, "forward", 1, behind)
     yield kind.layer("outputs", "reduce-scatter", whole, segment, "forward", 1, behind)
@@ -175,10 +176,13 @@ def _block(plan: Plan, kind: _Kind, segment: str, whole: float, entering: float)
         yield kind.layer("inputs again", "all-gather", entering, segment, "backward", 1, behind)
         yield kind.layer("outputs again", "reduce-scatter", whole, segment, "backward", 1, behind)
     yield kind.layer("gradients of outputs", "all-gather", whole, segment, "backward", 1, behind)
-    yield kind.layer("kept inputs", "all-gather", entering, segment, "backward", 1, "input gradients")
-    yield kind.layer(
-        "gradients of inputs", "reduce-scatter", entering, segment, "backward", 1, "weight gradients"
-    )
+    yield kind.layer("kept inputs", "all-gather", entering, segment, "backward", 1, inputs)
+    yield kind.layer("gradients of inputs", "reduce-scatter", entering, segment, "backward", 1, weights)
+
+
+def _beside_gradients(plan: Plan) -> tuple[Behind | None, Behind | None]:
+    """What messages move beside that the products of weights' gradients wait for, and those of inputs' do not; and the reverse."""
+    return ("input gradients", "weight gradients") if plan.overlap.backward else (None, None)
 
 
 def _vocabulary(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message]:
@@ -188,21 +192,16 @@ def _vocabulary(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Mess
     tokens = plan.split.tokens
     whole = tokens * shape.hidden * FORMAT_BYTES[plan.formats.tensor]
     heads = 1 + shape.mtp_layers
+    inputs, weights = _beside_gradients(plan)
     if plan.sequence_parallel:
         yield kind.layer("embedded tokens", "reduce-scatter", whole, "embedding", "forward", stages="first")
         yield kind.layer("gradients", "all-gather", whole, "embedding", "backward", stages="first")
         yield kind.layer("inputs", "all-gather", whole, "head", "forward", heads, stages="last")
-        yield kind.layer(
-            "kept inputs", "all-gather", whole, "head", "backward", heads, "input gradients", "last"
-        )
-        yield kind.layer(
-            "gradients", "reduce-scatter", whole, "head", "backward", heads, "weight gradients", "last"
-        )
+        yield kind.layer("kept inputs", "all-gather", whole, "head", "backward", heads, inputs, "last")
+        yield kind.layer("gradients", "reduce-scatter", whole, "head", "backward", heads, weights, "last")
     else:
         yield kind.layer("embedded tokens", "all-reduce", whole, "embedding", "forward", stages="first")
-        yield kind.layer(
-            "gradients", "all-reduce", whole, "head", "backward", heads, "weight gradients", "last"
-        )
+        yield kind.layer("gradients", "all-reduce", whole, "head", "backward", heads, weights, "last")
     yield kind.layer(
         "terms of the loss",
         "all-reduce",
