@@ -43,8 +43,15 @@ def draw(compute, key):
     if compute.persistent and compute.every_rank is None:
         classes = draw_classes(compute.persistent, 120, key, COUNT, unit=compute.unit)
         classes = jax.tree.map(jnp.asarray, classes)
-    one_of_each = eqx.filter_jit(lambda step: step.prepared().draw(key, cells, 0 * cells, classes, size=1))
+    one_of_each = eqx.filter_jit(lambda step: step.draw(key, cells, 0 * cells, classes, size=1))
     return np.asarray(one_of_each(Step(compute, ())).compute)[:, 0]
+
+
+@pytest.fixture(scope="module")
+def node_law():
+    """The table of a node: what most of `prepared` takes, made once."""
+    compute = Compute(Lognormal(1.0, 0.03), 8, shared=(NODE,))
+    return eqx.filter_jit(lambda compute: compute.prepared().unit_law)(compute)
 
 
 def test_nested_units_against_brute_force(key):
@@ -71,9 +78,10 @@ def test_every_unit_drawn_agrees(key):
     assert_same_law(jax.jit(lambda: compute.draw(key, COUNT, method="direct"))(), slowest)
 
 
-def test_slow_nodes_around_shared_noise(key):
+def test_slow_nodes_around_shared_noise(key, node_law):
     # Nothing persistent inside: nodes are alike up to their factor.
-    compute = Compute(Lognormal(1.0, 0.03), 120, (Persistent("nodes", 8, 0.1, 1.3),), (NODE,))
+    entries = (Persistent("nodes", 8, 0.1, 1.3),)
+    compute = Compute(Lognormal(1.0, 0.03), 120, entries, (NODE,), unit_law=node_law)
     rng = np.random.default_rng(5)
     times = rng.lognormal(0.0, 0.03, (COUNT, 15, 8)).max(axis=2)
     times = times * rng.lognormal(0.0, 0.05, (COUNT, 15)) + rng.exponential(0.02, (COUNT, 15))
@@ -109,12 +117,13 @@ def test_a_job_that_ends_inside_a_node(key):
     assert_mean(exact, 1 + 1.5)
 
 
-def test_more_ranks_never_shorten_a_step(key):
+def test_more_ranks_never_shorten_a_step(key, node_law):
     previous = np.zeros(())
-    draw_steps = eqx.filter_jit(lambda compute: compute.prepared().draw(key, 500))
+    draw_steps = eqx.filter_jit(lambda compute: compute.draw(key, 500))
+    rank = Lognormal(1.0, 0.03)
     for ranks in (8, 16, 64, 1024):
         drawn = np.asarray(
-            draw_steps(Compute(Lognormal(1.0, 0.03), float(ranks), shared=(NODE,), job=(JOB,)))
+            draw_steps(Compute(rank, float(ranks), shared=(NODE,), job=(JOB,), unit_law=node_law))
         )
         assert (drawn >= previous).all()
         previous = drawn
