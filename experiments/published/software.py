@@ -17,7 +17,8 @@
 - `nemo-2024`, `nemo-2025`: NeMo on Megatron Core and Transformer Engine: distributed optimizer with bf16 gradients on
   the wire, everything overlapped (`ub_tp_comm_overlap`, `overlap_p2p_comm`, `overlap_grad_sync`, `overlap_param_sync`).
 - `maxtext`, `paxml`: JAX with sharded parameters; MaxText keeps the projections to queries, keys and values
-  (`save_qkv_proj`) and recomputes the rest, which counts as all here; Paxml's 5B keeps all products.
+  (`save_qkv_proj`) and recomputes the rest, which counts as all here, as does what Paxml keeps for its 175B
+  (`SAVE_QKV_OUT_PROJ`); its 5B keeps all products.
 - `bridge`: NeMo on Megatron Bridge, as `nemo-2025`; `bridge-moe` the same for experts.
 """
 
