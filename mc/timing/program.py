@@ -177,23 +177,22 @@ def program_of(
         many_slots=bool((~new_round).any()),
         ports=_ports_matter(schedule, messages, many_slots=bool((~new_round).any())),
         tiers=int(tiers.max(initial=0)) + 1,
-        pattern=jnp.asarray(pattern, jnp.int32),
-        opens_round=jnp.asarray(new_round),
-        closes_round=jnp.asarray(np.append(new_round[1:], True) if new_round.size else new_round),
-        joins=jnp.asarray(new_round & np.isin(round_of, schedule.joins)) if schedule.joins else None,
+        pattern=_put(np.asarray(pattern, np.int32)),
+        opens_round=_put(new_round),
+        closes_round=_put(np.append(new_round[1:], True) if new_round.size else new_round),
+        joins=_put(new_round & np.isin(round_of, schedule.joins)) if schedule.joins else None,
         patterns=Pattern(
-            jnp.asarray(source),
-            jnp.asarray(active),
-            jnp.asarray(share),
-            jnp.asarray(combined),
-            jnp.asarray(paid),
-            jnp.asarray(tiers),
-            jnp.asarray(out_port),
-            jnp.asarray(in_port),
-            jnp.asarray(leaves),
-            jnp.asarray(enters),
+            *map(
+                _put,
+                (source, active, share, combined, paid, tiers, out_port, in_port, leaves, enters),
+            )
         ),
     )
+
+
+def _put(values: NDArray[np.generic]) -> Array:
+    # With its type said; without it JAX compiles a copy for each shape.
+    return jnp.asarray(values, values.dtype)
 
 
 class _Messages(eqx.Module):
