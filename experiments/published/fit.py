@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from experiments.published.predict import Case, chip_of
 from mc.config.names import FORMATS
-from mc.training import Chip, Efficiency
+from mc.training import Breakdown, Chip, Efficiency, Times, times_of
+from mc.training.replicas import meeting
+from mc.training.times import PASSES
 
 # One row's error that counts as one, and from which on errors count linearly rather than squared.
 ROW_ERROR, SOFT = 0.04, 1.5
@@ -62,6 +64,8 @@ BELIEFS: dict[str, dict[str, Belief]] = {
     "nvidia-blackwell": _parts(bf16=0.75, fp8=0.74, fp4=0.65) | _COMMON,
     "nvidia-blackwell-ultra": _parts(bf16=0.75, fp8=0.74, fp4=0.65) | _COMMON,
 }
+# Of the logarithms, for slopes.
+_STEP = 1e-3
 FITTED_FORMATS = ("bf16", "fp8", "fp4")
 
 
@@ -95,17 +99,65 @@ def fit(
     chips = [chip_of(case.row) for case in cases]
 
     def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-        values = dict(zip(names, np.exp(logs).tolist(), strict=True))
-        found = errors(cases, chips, efficiency_of(values))
+        found = errors(cases, chips, reached(logs))
         soft = SOFT * ROW_ERROR
         # Pseudo-Huber: squared below, linear above.
         bent = np.sign(found) * soft * np.sqrt(2 * (np.sqrt(1 + (found / soft) ** 2) - 1))
         return np.concatenate([scale * bent, (logs - centre) / spread])
 
-    options = {"diff_step": 1e-3, "xtol": 1e-4, "ftol": 1e-4, "max_nfev": 15} | options
+    def slopes(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        base = [
+            case.evaluate(replace(chip, efficiency=reached(logs)))
+            for case, chip in zip(cases, chips, strict=True)
+        ]
+        first = np.array([float(each.step) for each in base])
+        found = np.log(first / [case.row.step for case in cases])
+        # Of the bent error by the error.
+        root = np.sqrt(1 + (found / (SOFT * ROW_ERROR)) ** 2)
+        bend = np.where(np.abs(found) < 1e-9, 1.0, np.sqrt((root + 1) / 2) / root)
+        columns = []
+        for i in range(len(names)):
+            moved = reached(logs + _STEP * (np.arange(len(names)) == i))
+            later = [
+                near(case, replace(chip, efficiency=moved), one)
+                for case, chip, one in zip(cases, chips, base, strict=True)
+            ]
+            columns.append(scale * bend * np.log(np.array(later) / first) / _STEP)
+        return np.concatenate([np.stack(columns, axis=1), np.diag(1 / spread)])
+
+    def reached(logs: NDArray[np.float64]) -> Efficiency:
+        return efficiency_of(dict(zip(names, np.exp(logs).tolist(), strict=True)))
+
+    options = {"xtol": 1e-4, "ftol": 1e-4, "max_nfev": 20} | options
     bounds = (np.full(len(names), -np.inf), most)
-    found = least_squares(residuals, np.minimum(centre, most - 1e-3), bounds=bounds, **options)
+    found = least_squares(residuals, np.minimum(centre, most - 1e-3), slopes, bounds=bounds, **options)
     return dict(zip(names, np.exp(found.x).tolist(), strict=True))
+
+
+def near(case: Case, chip: Chip, base: Breakdown) -> float:
+    """Seconds of a step with slightly other efficiencies, without running the pipeline again: it is stretched with its critical stage."""
+    times = times_of(case.plan, case.shape, chip, case.prices)
+    then, now = (_busiest(each, int(np.argmax(base.finish.busy))) for each in (base.times, times))
+    before, after = (sum(float(price.seconds) for price in each.transfer) for each in (base.times, times))
+    shared = meeting(case.plan, case.shape, chip, times)
+    old = base.meeting
+    makespan = float(base.finish.makespan)
+    between = makespan - float(base.parts["bubble"]) - float(base.finish.busy.max())
+    # What messages between stages add, as they are now.
+    sent = between * (after / before - 1.0) if before else 0.0
+    return float(
+        base.step
+        + (makespan - between) * (now / then - 1.0)
+        + sent
+        + shared.optimizer
+        - old.optimizer
+        + shared.fixed
+        - old.fixed
+    )
+
+
+def _busiest(times: Times, stage: int) -> float:
+    return float(sum(getattr(part, name).seconds for part in times.parts[stage] for name in PASSES))
 
 
 def errors(

@@ -8,7 +8,7 @@ from experiments.published.systems import cluster
 from experiments.published.tables import Row
 from mc.fabric import build_cluster
 from mc.parallel import Plan, build_plan
-from mc.training import Breakdown, Chip, TabulatedPrices, build_chip, build_prices, evaluate
+from mc.training import Breakdown, Chip, TabulatedPrices, build_chip, build_prices, evaluate, mean_attention
 from mc.transformer import Transformer, build_transformer
 
 
@@ -23,7 +23,15 @@ class Case:
 
     def evaluate(self, chip: Chip | None = None) -> Breakdown:
         """The step; on the catalog's chip if no other is given."""
-        return evaluate(self.plan, self.shape, chip or chip_of(self.row), self.prices)
+        return evaluate(
+            self.plan, self.shape, chip or chip_of(self.row), self.prices, attention=self.attention
+        )
+
+    @property
+    def attention(self) -> float:
+        """Mean work of attention, over that of sequences of one document."""
+        packed = self.plan.documents
+        return 1.0 if packed is None else _attention(packed.median, packed.sigma, self.plan.sequence_length)
 
 
 def cases(rows: Iterable[Row]) -> list[Case]:
@@ -42,6 +50,9 @@ def _case(row: Row) -> Case:
     assert model.transformer is not None
     shape = build_transformer(model.transformer)
     return Case(row, build_plan(row.config), shape, _prices(row.system, row.gpus))
+
+
+_attention = cache(mean_attention)
 
 
 @cache

@@ -13,7 +13,7 @@
 - `megascale`: everything overlapped. Its parallel transformer block, which halves the tensor parallel messages, and its window of
   attention, whose width is not printed, are no parts of the shape: left out.
 - `llama3`: fused attention, gradients and optimizer sharded but not parameters (section 3.3.2), keys and values
-  gathered, pipeline messages overlapped.
+  gathered, pipeline messages overlapped, tensor parallel ones not (as in PyTorch: assumed).
 - `nemo-2024`, `nemo-2025`: NeMo on Megatron Core and Transformer Engine: distributed optimizer with bf16 gradients on
   the wire, everything overlapped (`ub_tp_comm_overlap`, `overlap_p2p_comm`, `overlap_grad_sync`, `overlap_param_sync`).
 - `maxtext`, `paxml`: JAX with sharded parameters; MaxText keeps the projections to queries, keys and values
@@ -51,7 +51,7 @@ SOFTWARE: Mapping[str, Mapping[str, Any]] = {
         "attention": "fused",
         "zero": 2,
         "context": "all-gather",
-        "overlap": _LATE | {"gradients": True, "parameters": True, "pipeline": True},
+        "overlap": _LATE | {"gradients": True, "parameters": True, "pipeline": True, "backward": False},
     },
     "nemo-2024": _NEW,
     "nemo-2025": _NEW,

@@ -115,7 +115,8 @@ def plan(raw: dict[str, str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     """A word, a truth value, a number, or a list of numbers such as `0,126x1,0`."""
     if "," not in text:
-        return {"true": True, "false": False}.get(text, int(text) if text.isdigit() else text)
+        number = int(text) if text.isdigit() else float(text) if text.replace(".", "").isdigit() else text
+        return {"true": True, "false": False}.get(text, number)
     found: list[int] = []
     for each in text.split(","):
         count, _, number = each.rpartition("x")
