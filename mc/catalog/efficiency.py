@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from mc.catalog.figure import Figure, RatioFigure, Text, TimeFigure
 from mc.document import StrictModel
 
-_RATIOS = ("half_rows", "half_depth", "attention", "memory", "overlap")
+_RATIOS = ("half_area", "half_depth", "attention", "memory", "overlap")
 _TIMES = ("kernel", "launch", "collective_launch", "pass_launch", "wait", "step")
 
 
@@ -31,7 +31,7 @@ class EfficiencyFigures(StrictModel):
     source: Text | None = None
     estimate: Text | None = None
     matmul: Annotated[dict[str, RatioFigure], Field(min_length=1)]
-    half_rows: RatioFigure
+    half_area: RatioFigure
     half_depth: RatioFigure
     attention: RatioFigure
     memory: RatioFigure

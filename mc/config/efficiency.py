@@ -37,7 +37,7 @@ class EfficiencyConfig(StrictModel):
 
     Attributes:
         matmul: part of the peak that large matrix products reach.
-        half_rows: a product of m by n reaches 1/((1 + r/m)(1 + r/n)) of that; this is r.
+        half_area: a product of as many numbers reaches half of that, and one of a numbers 1/(1 + A/a); this is A.
         half_depth: and 1/(1 + d/k) where k is summed over; this is d.
         attention: part of the peak that fused attention reaches.
         memory: part of the memory bandwidth.
@@ -51,7 +51,7 @@ class EfficiencyConfig(StrictModel):
     """
 
     matmul: RatesConfig = RatesConfig()
-    half_rows: Ratio = 100.0
+    half_area: Ratio = 1e6
     half_depth: Ratio = 50.0
     attention: Part = 0.5
     memory: Part = 0.75

@@ -28,7 +28,7 @@ class Efficiency:
     """
 
     matmul: dict[str, Number]
-    half_rows: Number
+    half_area: Number
     half_depth: Number
     attention: Number
     memory: Number

@@ -2,14 +2,14 @@
 
 Each operation takes the longer of its FLOP and its bytes, and a fixed time beside:
 
-    matmul:     max(flops/(peak·e) · (1 + r/m)(1 + r/n)(1 + d/k), bytes/(b·e_m)) + t
+    matmul:     max(flops/(peak·e) · (1 + A/area)(1 + 32/m)(1 + 32/n)(1 + d/k), bytes/(b·e_m)) + t
     attention:  max(flops/(peak·e_a), bytes/(b·e_m)) + t
     memory:     bytes/(b·e_m) + t
 
-with the parts e, e_a and e_m of the peaks that are reached, half sizes r and d (tiles at the edges of a matrix are
-partly empty, the last wave of tiles does not fill the chip, and a short sum does not hide its start), and the time t
-that a kernel's start takes. Products of many small matrices at once, as those of attention's heads, fill a chip
-together; their sizes count all the same, since each one's edges do.
+with the parts e, e_a and e_m of the peaks that are reached, and the time t that a kernel's start takes. What a product
+of m by n, k summed over, does not reach has three reasons: its last wave of tiles does not fill the chip, which costs as
+much as A more numbers (of all matrices together, where one kernel works out many, as those of attention's heads); tiles
+at the edges of each matrix are partly empty, half of one of 64 in the mean; and a short sum does not hide its start.
 
 A host that feeds the chip needs its own time for each kernel, each collective and each pass. It runs ahead of the
 chip, so a pass takes the longer of both.
@@ -26,6 +26,8 @@ from mc.training.efficiency import Chip, peak_of
 from mc.transformer import EXPERT_NAMES, Operation
 from mc.transformer.operation import CORE
 
+# Numbers that the last tile of a row or of a column lacks in the mean.
+HALF_TILE = 32.0
 # Products that are computed in the format of activations whatever that of the others is: what they feed decides.
 ACCURATE = frozenset({"logits", "router", "mtp projection"})
 ACCURATE_FORMAT = "bf16"
@@ -70,7 +72,7 @@ class Roofline:
         reached = chip.efficiency
         self.chip = chip
         self.kernel = reached.kernel
-        self.rows, self.depth = reached.half_rows, reached.half_depth
+        self.area, self.depth = reached.half_area, reached.half_depth
         self.memory = chip.memory_bandwidth * reached.memory
         self.math = self._rates(formats.math)
         self.core = self._rates(formats.attention)
@@ -98,8 +100,9 @@ class Roofline:
         if kind == "attention":
             return maximum(flops / self.attention, moved) + self.kernel, flops / self.core[0]
         peak, rate = self.core if name in CORE else self.accurate if name in ACCURATE else self.math
-        edges = (1.0 + self.rows / m) * (1.0 + self.rows / n) * (1.0 + self.depth / k)
-        return maximum(flops * edges / rate, moved) + self.kernel, flops / peak
+        waves = 1.0 + self.area * 2.0 * k / flops
+        edges = (1.0 + HALF_TILE / m) * (1.0 + HALF_TILE / n) * (1.0 + self.depth / k)
+        return maximum(flops * waves * edges / rate, moved) + self.kernel, flops / peak
 
     def tally(self, operations: Iterable[Operation]) -> Tally:
         """What operations take one after the other."""
