@@ -15,6 +15,7 @@ import numpy as np
 from experiments.published import models, software, systems
 from mc.config import ExperimentConfig
 from mc.config.plan import PlanConfig
+from mc.config.recompute import RECOMPUTE_PARTS
 from mc.config.workload import ModelConfig
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "published"
@@ -113,7 +114,10 @@ def plan(raw: dict[str, str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """A word, a truth value, a number, or a list of numbers such as `0,126x1,0`."""
+    """A word, a truth value, a number, a list of numbers such as `0,126x1,0`, or parts that are computed again."""
+    words = tuple(text.split(","))
+    if set(words) <= set(RECOMPUTE_PARTS):
+        return words
     if "," not in text:
         number = int(text) if text.isdigit() else float(text) if text.replace(".", "").isdigit() else text
         return {"true": True, "false": False}.get(text, number)

@@ -8,7 +8,17 @@ import typer
 
 from mc.cli.options import Overrides
 from mc.config import ExperimentConfig, load_experiment
-from mc.parallel import Group, Plan, PlanError, build_plan, checked_plan, make_plan, memory, messages
+from mc.parallel import (
+    Group,
+    Plan,
+    PlanError,
+    build_plan,
+    checked_plan,
+    make_plan,
+    memory,
+    messages,
+    recomputed_share,
+)
 from mc.transformer import Transformer, build_transformer, flops, parameters
 
 if TYPE_CHECKING:
@@ -73,7 +83,7 @@ def _explained(experiment: ExperimentConfig, plan: Plan) -> "Explanation":
         experiment.model.name,
         plan,
         parameters(shape),
-        flops(shape, *count),
+        flops(shape, *count, recomputed=recomputed_share(shape, plan)),
         memory(shape, plan),
         (1 - plan.memory_reserve) * min(sizes) if sizes else None,
         problem,

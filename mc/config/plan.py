@@ -22,11 +22,11 @@ from pydantic import Field, field_validator, model_validator
 from mc.config.names import Algorithm, Format, Objective, SchemaVersion
 from mc.config.protocol import AUTO, EVERY
 from mc.config.quantities import PositiveRatio, PositiveSize, Probability, Ratio
+from mc.config.recompute import Recompute
 from mc.document import StrictModel, located
 
 Dimension = Literal["tp", "cp", "dp", "pp"]
 Schedule = Literal["gpipe", "1f1b", "interleaved", "zb-h1", "dualpipe"]
-Recompute = Literal["none", "selective", "full"]
 Optimizer = Literal["adam", "momentum", "sgd"]
 Count = Annotated[int, Field(ge=1)]
 
@@ -50,6 +50,8 @@ class FormatsConfig(StrictModel):
         main_gradients: stored, in which micro-batches add up.
         master_weights: the optimizer's copy; none if this is the format of `weights`.
         optimizer_states: each of the optimizer's moments.
+        activations: kept for the backward pass: what products and activation functions read. If left out, what
+            products read is kept as they read it, and the rest in 16 bits. What norms and attention read stays in 16 bits.
         gradients: sent, in reductions among replicas.
         parameters: sent, where sharded parameters are gathered.
         tensor: sent among tensor-parallel ranks.
@@ -65,6 +67,7 @@ class FormatsConfig(StrictModel):
     main_gradients: Format = "fp32"
     master_weights: Format = "fp32"
     optimizer_states: Format = "fp32"
+    activations: Format | None = None
     gradients: Format = Field(default_factory=lambda data: data["main_gradients"])
     parameters: Format = Field(default_factory=lambda data: data["weights"])
     tensor: Format = "bf16"
@@ -156,7 +159,9 @@ class PlanConfig(StrictModel):
         micro_batch: sequences that pass through a stage at once.
         global_batch: sequences per step.
         sequence_length: tokens per sequence.
-        recompute: what the backward pass computes again: `selective`, the products of attention; `full`, every layer.
+        recompute: what the backward pass computes again: `selective`, the products of attention; `full`, every layer; or a
+            list of parts (`mc.config.recompute`).
+        recompute_layers: of each part of the pipeline, in how many layers, the first ones; all if left out.
         zero: what replicas shard: 1 the optimizer's states, 2 gradients too, 3 parameters too.
         zero_group: how many ranks shard among themselves, the others holding copies (HSDP); dp x cp if left out.
         attention: `fused`, without its matrix in memory, or `unfused`.
@@ -196,6 +201,7 @@ class PlanConfig(StrictModel):
     global_batch: Count | None = None
     sequence_length: Count | None = None
     recompute: Recompute = "none"
+    recompute_layers: Count | None = None
     zero: Annotated[int, Field(ge=0, le=3)] = 0
     zero_group: Count | None = None
     attention: Literal["fused", "unfused"] = "fused"

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from mc.config.axes import axes_of, cut
 from mc.config.plan import SPREAD, PlanConfig, RoutingConfig
+from mc.config.recompute import parts_of
 
 Path = tuple[str | int, ...]
 Found = Iterator[tuple[Path, str]]
@@ -126,6 +127,7 @@ def plan_problems(plan: PlanConfig, model: Shape, ranks: int, whole: str) -> Fou
         yield from _batch(sizes, total)
     known = total is not None and not mismatch and total % at_once == 0
     yield from _schedule(sizes, total // at_once if known and total is not None else None)
+    yield from _recompute(sizes)
     if not mismatch:
         yield from _sharding(sizes)
 
@@ -336,6 +338,22 @@ def _schedule(sizes: _Sizes, batches: int | None) -> Found:
         elif batches is not None and (batches % 2 or batches < 2 * pp):
             text = f"expected an even number of at least 2 x pp = {2 * pp} with `dualpipe`"
             yield ("schedule",), f"{text}; got {count}"
+
+
+def _recompute(sizes: _Sizes) -> Found:
+    plan, model = sizes.plan, sizes.model
+    parts = parts_of(plan.recompute)
+    missing = {
+        "mla_up": None if model.mla is not None else "the model has no latent attention",
+        "mlp": None if model.ffn else "the model has no dense networks",
+        "experts": None if model.experts is not None else "the model has no experts",
+    }
+    for part, reason in missing.items():
+        if part in parts and reason is not None:
+            yield ("recompute",), f"expected no `{part}`, since {reason}"
+    if plan.recompute_layers is not None and not parts:
+        text = "expected `recompute` beside it, since nothing is computed again"
+        yield ("recompute_layers",), f"{text}; got {plan.recompute_layers}"
 
 
 def _sharding(sizes: _Sizes) -> Found:

@@ -20,3 +20,4 @@ from mc.parallel.state import Content as Content
 from mc.parallel.state import contents as contents
 from mc.parallel.state import distinct_stages as distinct_stages
 from mc.parallel.state import held_parts as held_parts
+from mc.parallel.state import recomputed_share as recomputed_share

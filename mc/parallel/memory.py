@@ -26,7 +26,8 @@ micro-batches that have gone forward and not yet back:
 
 (1F1B and interleaved: D. Narayanan et al., SC21, and Megatron-LM; on the first stage the latter is 1 + (p − 1)/(pv) times
 all layers' activations, V. Korthikanti et al., arXiv 2205.05198. ZB-H1: P. Qi et al., arXiv 2401.10241. DualPipe:
-DeepSeek-V3, arXiv 2412.19437, table 2.) While a layer is computed again, it needs all that it would keep without.
+DeepSeek-V3, arXiv 2412.19437, table 2.) While a layer is computed again, it needs all that it would keep without; the
+largest such layer counts on top.
 """
 
 from collections.abc import Iterator
@@ -35,11 +36,10 @@ from functools import lru_cache
 
 from mc.config import ExperimentConfig
 from mc.config.names import FORMAT_BYTES
+from mc.config.recompute import RecomputePart, recompute_text
 from mc.parallel.plan import DUALPIPE, Plan, PlanError, build_plan, make_plan
 from mc.parallel.state import Content, contents, distinct_stages, held_parts
 from mc.transformer import (
-    DENSE,
-    MOE,
     Transformer,
     activations,
     build_transformer,
@@ -194,16 +194,15 @@ def check_memory(shape: Transformer, plan: Plan, size: float, chip: str = "the c
 def _activations(
     shape: Transformer, plan: Plan, content: tuple[Content, ...], flying: tuple[int, ...]
 ) -> float:
-    split, recompute = plan.split, plan.config.recompute
-    of_a_layer = {
-        kind: activations(shape, kind, split, recompute) for kind in (DENSE, MOE) if kind in shape.kind_counts
-    }
+    split = plan.split
+    whole = {kind: activations(shape, kind, split) for kind in shape.kind_counts}
+    kept = {kind: activations(shape, kind, split, plan.recompute) for kind in shape.kind_counts}
     total, again = 0.0, 0.0
     for part, count in zip(content, flying, strict=True):
-        for kind, layers in ((DENSE, part.dense), (MOE, part.moe)):
-            if layers:
-                total += count * layers * of_a_layer[kind]
-                again = max(again, activations(shape, kind, split) - of_a_layer[kind])
+        for kind, layers, fewer in part.layers:
+            total += count * ((layers - fewer) * whole[kind] + fewer * kept[kind])
+            if fewer:
+                again = max(again, whole[kind] - kept[kind])
         if part.is_first:
             total += count * embedding_activations(shape, split)
         if part.is_last:
@@ -228,7 +227,8 @@ def _buffers(shape: Transformer, plan: Plan, numbers: float) -> float:
 def _changes(shape: Transformer, plan: Plan) -> Iterator[tuple[str, Plan]]:
     """Plans that differ in one thing and need less, with what it is."""
     config = plan.config
-    ways: list[tuple[str, int | str]] = [("recompute", each) for each in ("selective", "full")]
+    ways: list[tuple[str, int | str | tuple[RecomputePart, ...]]] = []
+    ways += [("recompute", each) for each in ("selective", _cheap_parts(shape), "full")]
     ways += [("zero", each) for each in (1, 2, 3) if each > plan.zero]
     if plan.zero and plan.zero_group < plan.cp * plan.dp:
         ways.append(("zero_group", plan.cp * plan.dp))
@@ -242,6 +242,8 @@ def _changes(shape: Transformer, plan: Plan) -> Iterator[tuple[str, Plan]]:
         if value == getattr(config, name):
             continue
         update: dict[str, object] = {"dp": None, name: value}
+        if name == "recompute":
+            update["recompute_layers"] = None
         if name == "tp":
             update["sequence_parallel"] = True
         if name == "pp":
@@ -251,7 +253,12 @@ def _changes(shape: Transformer, plan: Plan) -> Iterator[tuple[str, Plan]]:
         except PlanError:
             continue
         if memory(shape, other).total < memory(shape, plan).total:
-            yield f"{name} {value}", other
+            yield f"{name} {recompute_text(value) if isinstance(value, tuple) else value}", other
+
+
+def _cheap_parts(shape: Transformer) -> tuple[RecomputePart, ...]:
+    """What takes little to compute again (DeepSeek-V3, section 3.2.3)."""
+    return ("norms", "activations") if shape.mla is None else ("norms", "mla_up", "activations")
 
 
 def _size(value: float) -> str:

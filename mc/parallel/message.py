@@ -30,6 +30,7 @@ class Message:
             model; or `step`.
         behind: what computes meanwhile; None if computing waits for it.
         stages: of the pipeline that send it.
+        again: whether it is repeated because its part of the layer is computed again, in the layers where that is so.
     """
 
     dimension: str
@@ -44,6 +45,7 @@ class Message:
     per: Per
     behind: Behind | None = None
     stages: Stages = "all"
+    again: bool = False
 
     @property
     def blocking(self) -> bool:

@@ -7,7 +7,7 @@ micro-batches; sizes are those of nccl-tests (the whole buffer), times the bytes
   one more for each on the way back: four per layer and micro-batch. With sequence parallelism (V. Korthikanti et al.,
   arXiv 2205.05198) each is a reduce-scatter, and an all-gather in front of the next product; on the way back the
   input, which is kept in pieces, is gathered once more, while its gradient is computed. Gradients of inputs are
-  reduced while those of weights are computed, as Megatron-LM does. Full recomputation repeats the forward ones.
+  reduced while those of weights are computed, as Megatron-LM does.
   The vocabulary is divided: one reduction behind the embedding, one in front of the head on the way back, and
   three numbers per token in fp32 for the loss.
 - **cp**: keys and values of T tokens (of the heads on the rank; of latent attention its latent vector) to the next
@@ -24,19 +24,23 @@ micro-batches; sizes are those of nccl-tests (the whole buffer), times the bytes
   reduce-scatter. ZeRO 3 gathers each layer for each micro-batch, forward and backward, and reduces its gradients (3ψ
   with one micro-batch; S. Rajbhandari et al., arXiv 1910.02054). In groups (HSDP) all of that is inside of one, and
   what a rank holds is then reduced across.
+
+What is computed again sends its forward messages again: full recomputation all of them, `mlp` and `experts` those of the
+network, `attention` keys and values, `mla_up` with sequence parallelism the gather of latents.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from mc.config.axes import cut
 from mc.config.names import FORMAT_BYTES
+from mc.config.recompute import LAYER, parts_of
 from mc.parallel.group import Group
 from mc.parallel.message import Behind, Message, Stages, Where
 from mc.parallel.plan import DUALPIPE, Plan
-from mc.parallel.state import contents, distinct_stages, held_parts
+from mc.parallel.state import Content, contents, distinct_stages, held_parts
 from mc.transformer import DENSE, MOE, Experts, Transformer, held, parameters
 
 _FP32 = 4.0
@@ -46,17 +50,23 @@ _BOTH_WAYS: tuple[tuple[str, Where], ...] = (("activations", "forward"), ("gradi
 
 
 class Passes(NamedTuple):
-    """How often, in a step, a micro-batch passes a segment on the busiest rank, or goes on to the next stage."""
+    """How often, in a step, a micro-batch passes a segment on the busiest rank, or goes on to the next stage.
+
+    Those with `again` are of layers in which something is computed again.
+    """
 
     attention: int
     mlp: int
     experts: int
+    attention_again: int
+    mlp_again: int
+    experts_again: int
     ends: int
     sent: int
 
-    def of(self, segment: str) -> int:
+    def of(self, segment: str, *, again: bool = False) -> int:
         """How often a segment is passed."""
-        return {"attention": self.attention, "mlp": self.mlp, "experts": self.experts}.get(segment, self.ends)
+        return getattr(self, f"{segment}_again" if again else segment, self.ends)
 
 
 @lru_cache(maxsize=8192)
@@ -86,13 +96,25 @@ def copies_sent(experts: Experts) -> float:
 def _passes(shape: Transformer, plan: Plan) -> Passes:
     everything = contents(shape, plan)
     stages = [everything[stage] for stage in distinct_stages(shape, plan)]
+
+    def most(number: Callable[[Content], int]) -> int:
+        return plan.passes * max(sum(number(each) for each in stage) for stage in stages)
+
     return Passes(
-        attention=plan.passes * max(sum(each.dense + each.moe for each in stage) for stage in stages),
-        mlp=plan.passes * max(sum(each.dense for each in stage) for stage in stages),
-        experts=plan.passes * max(sum(each.moe for each in stage) for stage in stages),
+        attention=most(lambda each: each.dense + each.moe),
+        mlp=most(lambda each: each.dense),
+        experts=most(lambda each: each.moe),
+        attention_again=most(lambda each: each.dense_again + each.moe_again),
+        mlp_again=most(lambda each: each.dense_again),
+        experts_again=most(lambda each: each.moe_again),
         ends=plan.passes,
-        sent=plan.passes * max(sum(not each.is_last for each in stage) for stage in stages),
+        sent=most(lambda each: not each.is_last),
     )
+
+
+def _repeats(plan: Plan, *parts: str) -> bool:
+    """Whether one of some parts of a layer is computed again, or all of it."""
+    return bool(parts_of(plan.recompute) & {LAYER, *parts})
 
 
 class _Kind(NamedTuple):
@@ -112,6 +134,8 @@ class _Kind(NamedTuple):
         each: float = 1,
         behind: Behind | None = None,
         stages: Stages = "all",
+        *,
+        again: bool = False,
     ) -> Message:
         """A message of a segment."""
         return Message(
@@ -121,12 +145,13 @@ class _Kind(NamedTuple):
             size,
             self.group,
             each,
-            each * self.passes.of(segment),
+            each * self.passes.of(segment, again=again),
             where,
             segment,
             "layer",
             behind,
             stages,
+            again,
         )
 
 
@@ -149,8 +174,8 @@ def _tensor(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message]
         # Each rank has routed its part of the tokens; the others need the result, and its gradient.
         yield kind.layer("tokens of experts", "all-gather", whole, "experts", "forward")
         yield kind.layer("gradients of tokens", "all-gather", whole, "experts", "backward")
-        if plan.recompute == "full":
-            yield kind.layer("tokens again", "all-gather", whole, "experts", "backward")
+        if _repeats(plan, "experts"):
+            yield kind.layer("tokens again", "all-gather", whole, "experts", "backward", again=True)
 
 
 def _latent_width(shape: Transformer) -> float:
@@ -163,18 +188,21 @@ def _block(plan: Plan, kind: _Kind, segment: str, whole: float, entering: float)
     """The messages of products by columns and then by rows."""
     behind: Behind | None = "segment" if plan.overlap.tensor else None
     inputs, weights = _beside_gradients(plan)
-    again = plan.recompute == "full"
+    again = _repeats(plan, segment if segment != "attention" else LAYER)
     if not plan.sequence_parallel:
         yield kind.layer("activations", "all-reduce", whole, segment, "forward", 1, behind)
         if again:
-            yield kind.layer("activations again", "all-reduce", whole, segment, "backward", 1, behind)
+            what = "activations again"
+            yield kind.layer(what, "all-reduce", whole, segment, "backward", 1, behind, again=True)
         yield kind.layer("gradients", "all-reduce", entering, segment, "backward", 1, weights)
         return
     yield kind.layer("inputs", "all-gather", entering, segment, "forward", 1, behind)
     yield kind.layer("outputs", "reduce-scatter", whole, segment, "forward", 1, behind)
+    if again or (segment == "attention" and _repeats(plan, "mla_up")):
+        yield kind.layer("inputs again", "all-gather", entering, segment, "backward", 1, behind, again=True)
     if again:
-        yield kind.layer("inputs again", "all-gather", entering, segment, "backward", 1, behind)
-        yield kind.layer("outputs again", "reduce-scatter", whole, segment, "backward", 1, behind)
+        what = "outputs again"
+        yield kind.layer(what, "reduce-scatter", whole, segment, "backward", 1, behind, again=True)
     yield kind.layer("gradients of outputs", "all-gather", whole, segment, "backward", 1, behind)
     yield kind.layer("kept inputs", "all-gather", entering, segment, "backward", 1, inputs)
     yield kind.layer("gradients of inputs", "reduce-scatter", entering, segment, "backward", 1, weights)
@@ -229,8 +257,9 @@ def _context(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message
     else:
         behind, each, collective, size, back = None, 1, "all-gather", one * plan.cp, "reduce-scatter"
     yield kind.layer("keys and values", collective, size, "attention", "forward", each, behind)
-    if plan.recompute == "full":
-        yield kind.layer("keys and values again", collective, size, "attention", "backward", each, behind)
+    if _repeats(plan, "attention"):
+        what = "keys and values again"
+        yield kind.layer(what, collective, size, "attention", "backward", each, behind, again=True)
     yield kind.layer("kept keys and values", collective, size, "attention", "backward", each, behind)
     yield kind.layer("gradients of keys and values", back, size, "attention", "backward", each, behind)
 
@@ -255,7 +284,7 @@ def _experts(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message
     behind: Behind | None = "micro-batch" if plan.overlap.experts else None
     tokens = plan.split.tokens / plan.tp * shape.hidden
     sent, returned = (FORMAT_BYTES[each] for each in (plan.formats.dispatch, plan.formats.combine))
-    again = plan.recompute == "full"
+    again = _repeats(plan, "experts")
     routes: list[tuple[str, Group, float, Behind | None]] = [("", groups.ep, tokens * experts.top_k, behind)]
     inside = plan.ep // experts.groups
     if experts.group_limit < experts.groups and inside * experts.groups == plan.ep:
@@ -272,8 +301,9 @@ def _experts(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message
         yield kind.layer(f"dispatch{name}", "all-to-all", out, "experts", "forward", 1, hidden)
         yield kind.layer(f"combine{name}", "all-to-all", back, "experts", "forward", 1, hidden)
         if again:
-            yield kind.layer(f"dispatch again{name}", "all-to-all", out, "experts", "backward", 1, hidden)
-            yield kind.layer(f"combine again{name}", "all-to-all", back, "experts", "backward", 1, hidden)
+            for what, size in (("dispatch", out), ("combine", back)):
+                what = f"{what} again{name}"
+                yield kind.layer(what, "all-to-all", size, "experts", "backward", 1, hidden, again=True)
         yield kind.layer(f"gradients to experts{name}", "all-to-all", out, "experts", "backward", 1, hidden)
         yield kind.layer(f"gradients back{name}", "all-to-all", back, "experts", "backward", 1, hidden)
     if plan.etp > 1:
@@ -283,8 +313,10 @@ def _experts(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message
         yield kind.layer("tokens", "all-gather", out, "experts", "forward", 1, behind)
         yield kind.layer("results", "reduce-scatter", back, "experts", "forward", 1, behind)
         if again:
-            yield kind.layer("tokens again", "all-gather", out, "experts", "backward", 1, behind)
-            yield kind.layer("results again", "reduce-scatter", back, "experts", "backward", 1, behind)
+            what = "tokens again"
+            yield kind.layer(what, "all-gather", out, "experts", "backward", 1, behind, again=True)
+            what = "results again"
+            yield kind.layer(what, "reduce-scatter", back, "experts", "backward", 1, behind, again=True)
         yield kind.layer("gradients of results", "all-gather", out, "experts", "backward", 1, behind)
         yield kind.layer("gradients of tokens", "reduce-scatter", back, "experts", "backward", 1, behind)
 

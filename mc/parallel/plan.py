@@ -9,6 +9,7 @@ from mc.config.axes import Axes, axes_of, cut, joined
 from mc.config.names import FORMAT_BYTES
 from mc.config.plan import DocumentsConfig, FormatsConfig, OverlapConfig, PlanConfig, RoutingConfig
 from mc.config.plan_checks import FOLDED, REPLICAS, layer_counts, plan_problems, resolved_dp
+from mc.config.recompute import Recompute
 from mc.errors import InputError
 from mc.parallel.group import Group
 from mc.transformer import Split, Transformer, build_transformer
@@ -97,6 +98,7 @@ class Plan:
         micro_batches: that enter the pipeline in a step (m), global_batch / (dp x micro_batch).
         chunks: parts on each rank (v); 2 under `dualpipe`.
         zero_group: ranks that shard state among themselves; dp x cp where the file leaves it out.
+        layers_again: of each part of the model, in how many layers something is computed again, the first ones.
         fused_attention: whether its matrix is never in memory.
         bucket: bytes of gradients that are reduced at once.
         config: what all this follows from.
@@ -120,7 +122,8 @@ class Plan:
     micro_batches: int
     global_batch: int
     sequence_length: int
-    recompute: str
+    recompute: Recompute
+    layers_again: int
     zero: int
     zero_group: int
     fused_attention: bool
@@ -144,7 +147,14 @@ class Plan:
     @cached_property
     def _hash(self) -> int:
         sizes = (self.ranks, self.tp, self.cp, self.pp, self.dp, self.ep, self.etp, self.order, self.chunks)
-        work = (self.schedule, self.micro_batch, self.micro_batches, self.sequence_length, self.recompute)
+        work = (
+            self.schedule,
+            self.micro_batch,
+            self.micro_batches,
+            self.sequence_length,
+            self.recompute,
+            self.layers_again,
+        )
         return hash((sizes, work, self.zero, self.zero_group, self.sequence_parallel, self.formats))
 
     @property
@@ -190,6 +200,7 @@ class Plan:
             activation_bytes=stored,
             operand_bytes=min(stored, FORMAT_BYTES[formats.math]),
             gradient_bytes=FORMAT_BYTES[formats.main_gradients],
+            kept_bytes=None if formats.activations is None else FORMAT_BYTES[formats.activations],
         )
 
 
@@ -238,6 +249,7 @@ def make_plan(config: PlanConfig, shape: Transformer, ranks: int) -> Plan:
         global_batch=config.global_batch,
         sequence_length=config.sequence_length,
         recompute=config.recompute,
+        layers_again=layers_again(config, shape),
         zero=config.zero,
         zero_group=config.zero_group or dp * config.cp,
         fused_attention=config.attention == "fused",
@@ -254,6 +266,13 @@ def make_plan(config: PlanConfig, shape: Transformer, ranks: int) -> Plan:
         protocol=config.protocol,
         config=config,
     )
+
+
+def layers_again(config: PlanConfig, shape: Transformer) -> int:
+    """In how many layers of a part something is computed again."""
+    if config.recompute == "none":
+        return 0
+    return config.recompute_layers or shape.layers + shape.mtp_layers
 
 
 @lru_cache(maxsize=4096)

@@ -15,17 +15,27 @@ class Content(NamedTuple):
         moe: layers with experts; blocks that predict further tokens count.
         is_first: whether it has the embedding.
         is_last: whether it has the head.
+        dense_again: those of the layers without experts in which something is computed again, and
+        moe_again: with experts.
     """
 
     dense: int
     moe: int
     is_first: bool
     is_last: bool
+    dense_again: int
+    moe_again: int
+
+    @property
+    def layers(self) -> tuple[tuple[str, int, int], ...]:
+        """Of each kind, how many layers, and in how many of them something is computed again; none left out."""
+        kinds = ((DENSE, self.dense, self.dense_again), (MOE, self.moe, self.moe_again))
+        return tuple(each for each in kinds if each[1])
 
 
 def contents(shape: Transformer, plan: Plan) -> tuple[tuple[Content, ...], ...]:
     """The content of each part, per stage and chunk."""
-    return _contents(shape, plan.parts)
+    return _contents(shape, plan.parts, plan.layers_again)
 
 
 def held_parts(shape: Transformer, plan: Plan) -> tuple[tuple[Held, ...], ...]:
@@ -35,25 +45,34 @@ def held_parts(shape: Transformer, plan: Plan) -> tuple[tuple[Held, ...], ...]:
 
 def distinct_stages(shape: Transformer, plan: Plan) -> tuple[int, ...]:
     """The first of the stages that have the same contents, for each of these."""
-    return _distinct(shape, plan.parts)
+    return _distinct(shape, plan.parts, plan.layers_again)
+
+
+def recomputed_share(shape: Transformer, plan: Plan) -> float:
+    """The part of the layers in which something is computed again."""
+    everything = [part for stage in contents(shape, plan) for part in stage]
+    again = sum(part.dense_again + part.moe_again for part in everything)
+    return again / sum(part.dense + part.moe for part in everything)
 
 
 @lru_cache(maxsize=1024)
-def _contents(shape: Transformer, parts: Parts) -> tuple[tuple[Content, ...], ...]:
-    return tuple(tuple(_content(shape, part) for part in stage) for stage in parts)
+def _contents(shape: Transformer, parts: Parts, again: int) -> tuple[tuple[Content, ...], ...]:
+    return tuple(tuple(_content(shape, part, again) for part in stage) for stage in parts)
 
 
-def _content(shape: Transformer, part: Part) -> Content:
+def _content(shape: Transformer, part: Part, again: int) -> Content:
     kinds = [shape.layer_kinds[layer] for layer in part.layers]
     if part.is_last:
         kinds += shape.mtp_kinds
-    return Content(kinds.count(DENSE), kinds.count(MOE), part.is_first, part.is_last)
+    first = kinds[:again]
+    numbers = (kinds.count(DENSE), kinds.count(MOE), part.is_first, part.is_last)
+    return Content(*numbers, first.count(DENSE), first.count(MOE))
 
 
 @lru_cache(maxsize=1024)
-def _distinct(shape: Transformer, parts: Parts) -> tuple[int, ...]:
+def _distinct(shape: Transformer, parts: Parts, again: int) -> tuple[int, ...]:
     found: dict[tuple[Content, ...], int] = {}
-    for stage, content in enumerate(_contents(shape, parts)):
+    for stage, content in enumerate(_contents(shape, parts, again)):
         found.setdefault(content, stage)
     return tuple(found.values())
 
@@ -61,10 +80,11 @@ def _distinct(shape: Transformer, parts: Parts) -> tuple[int, ...]:
 @lru_cache(maxsize=4096)
 def _held_parts(shape: Transformer, parts: Parts, tp: int, ep: int, etp: int) -> tuple[tuple[Held, ...], ...]:
     known: dict[Content, Held] = {}
-    for stage, content in zip(parts, _contents(shape, parts), strict=True):
+    contents = _contents(shape, parts, 0)
+    for stage, content in zip(parts, contents, strict=True):
         for part, each in zip(stage, content, strict=True):
             if each not in known:
                 known[each] = held(
                     shape, part.layers, first=part.is_first, last=part.is_last, tp=tp, ep=ep, etp=etp
                 )
-    return tuple(tuple(known[each] for each in content) for content in _contents(shape, parts))
+    return tuple(tuple(known[each] for each in content) for content in contents)

@@ -9,13 +9,37 @@ gradients of inputs and gradients of weights (ZB-H1 puts the last elsewhere; oth
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from mc.config.plan import Recompute
+from mc.config.recompute import LAYER, Recompute, parts_of
 
 Kind = Literal["matmul", "attention", "memory"]
 # The part of attention that selective recomputation runs again (Korthikanti et al. 2022, section 5).
 CORE = frozenset({"attention", "scores", "softmax", "attention dropout", "context"})
+# What else runs again, by the parts of `mc.config.recompute`. A product that reads narrower numbers has them converted again.
+_AGAIN = {
+    "attention": CORE,
+    "norms": {
+        *("attention norm", "query norm", "key and value norm", "mlp norm", "experts norm"),
+        *("qkv convert", "query convert", "query down convert", "query up convert"),
+        *("key and value down convert", "key and value up convert"),
+        *("mlp up convert", "shared up convert", "router convert"),
+    },
+    "mla_up": {
+        *("query", "query convert", "query up", "query up convert"),
+        *("key and value up", "key and value up convert", "rotary"),
+    },
+    "activations": {
+        f"{network} {name}"
+        for network in ("mlp", "expert", "shared")
+        for name in ("activation", "down convert")
+    },
+    "mlp": frozenset(),
+    "experts": frozenset(),
+}
+# Of a segment that runs again whole, what lies around the network.
+_AROUND = ("norm", "post-norm", "residual")
 
 
 class Operation(NamedTuple):
@@ -78,6 +102,8 @@ class Split:
         activation_bytes: of an activation in memory.
         operand_bytes: of an operand of a matrix product; less than an activation if it is converted first.
         gradient_bytes: of a weight's gradient while micro-batches add up.
+        kept_bytes: of what products and activation functions read, while it is kept for the backward pass; as they read
+            it if None.
     """
 
     micro_batch: float
@@ -91,6 +117,19 @@ class Split:
     activation_bytes: float = 2.0
     operand_bytes: float = 2.0
     gradient_bytes: float = 4.0
+    kept_bytes: float | None = None
+
+    @property
+    def kept_operand_bytes(self) -> float:
+        """Of an operand that is kept."""
+        return self.operand_bytes if self.kept_bytes is None else min(self.kept_bytes, self.operand_bytes)
+
+    @property
+    def kept_activation_bytes(self) -> float:
+        """Of what an activation function reads, or a part of a layer that is computed again."""
+        return (
+            self.activation_bytes if self.kept_bytes is None else min(self.kept_bytes, self.activation_bytes)
+        )
 
     @property
     def tokens(self) -> float:
@@ -182,8 +221,20 @@ class Passes:
 
 def recomputed(segment: Segment, recompute: Recompute) -> Operations:
     """What runs again before the backward pass of a segment."""
-    if recompute == "none":
-        return ()
-    if recompute == "full":
+    parts = parts_of(recompute)
+    if LAYER in parts:
         return segment.forward
-    return tuple(each for each in segment.forward if each.name in CORE)
+    again = _again(parts)
+    around = (
+        [f"{segment.name} {name}" for name in _AROUND] if segment.name in parts & {"mlp", "experts"} else None
+    )
+    return tuple(
+        each
+        for each in segment.forward
+        if each.name in again or (around is not None and each.name not in around)
+    )
+
+
+@lru_cache(maxsize=256)
+def _again(parts: frozenset[str]) -> frozenset[str]:
+    return frozenset().union(*(_AGAIN[each] for each in parts))
