@@ -20,18 +20,17 @@ All is plain arithmetic (`arithmetic.py`): with floats it prices thousands of pl
 variants at once, and it can be traced.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from mc.config.recompute import Recompute
 from mc.parallel import Content, Message, Plan, contents, messages
 from mc.training.arithmetic import Number, maximum, positive
 from mc.training.efficiency import Chip
 from mc.training.prices import FREE, AbstractPrices, Price
 from mc.training.roofline import Roofline, Tally
 from mc.transformer import (
-    DENSE,
-    MOE,
     Segment,
     Split,
     Transformer,
@@ -158,10 +157,8 @@ class _Builder:
         for each in self.messages:
             if each.segment is not None:
                 self.by_segment.setdefault(each.segment, []).append(each)
-        self.layers = {
-            kind: self._passes(segments(shape, kind, plan.split), plan.recompute)
-            for kind in shape.kind_counts
-        }
+        # A layer of each kind, with nothing and with the plan's parts computed again.
+        self.layers: dict[tuple[str, Recompute], dict[str, _Pass]] = {}
 
     def times(self) -> Times:
         """All parts; those with the same content take as long."""
@@ -187,16 +184,18 @@ class _Builder:
                 bandwidth = bandwidth + price.bandwidth
         return Price(latency, bandwidth)
 
-    def _passes(self, parts: Iterable[Segment], recompute: str) -> dict[str, _Pass]:
-        passes = {name: _Pass() for name in PASSES}
-        for segment in parts:
-            self._add(passes, segment, recompute)
-        return passes
+    def _layer(self, kind: str, recompute: Recompute) -> dict[str, _Pass]:
+        found = self.layers.get((kind, recompute))
+        if found is None:
+            found = self.layers[kind, recompute] = {name: _Pass() for name in PASSES}
+            for segment in segments(self.shape, kind, self.plan.split):
+                self._add(found, segment, recompute)
+        return found
 
-    def _add(self, passes: dict[str, _Pass], segment: Segment, recompute: str) -> None:
+    def _add(self, passes: dict[str, _Pass], segment: Segment, recompute: Recompute) -> None:
         tally = self.roofline.tally
         forward = tally(segment.forward)
-        again = recomputed(segment, recompute)  # pyright: ignore[reportArgumentType]
+        again = recomputed(segment, recompute)
         inputs = Tally()
         inputs.add(forward if again is segment.forward else tally(again))
         inputs.add(tally(segment.backward_input))
@@ -204,6 +203,8 @@ class _Builder:
         for name, work in zip(PASSES, (forward, inputs, weights), strict=True):
             passes[name].work.add(work)
         for message in self.by_segment.get(segment.name, ()):
+            if message.again and recompute == "none":
+                continue
             ahead = message.where == "forward"
             into, beside = (passes[FORWARD], forward) if ahead else (passes[INPUT], inputs)
             self._send(into, message, beside, weights)
@@ -233,10 +234,16 @@ class _Builder:
 
     def _part(self, content: Content) -> PartTimes:
         passes = {name: _Pass() for name in PASSES}
-        for kind, count in ((DENSE, content.dense), (MOE, content.moe)):
-            if count:
-                for name in PASSES:
-                    passes[name].add(self.layers[kind][name], float(count))
+        for kind, layers, again in content.layers:
+            counts: tuple[tuple[Recompute, int], ...] = (
+                ("none", layers - again),
+                (self.plan.recompute, again),
+            )
+            for recompute, count in counts:
+                if count:
+                    found = self._layer(kind, recompute)
+                    for name in PASSES:
+                        passes[name].add(found[name], float(count))
         if content.is_first:
             self._add(passes, _embedding(self.shape, self.plan.split), "none")
         if content.is_last:
