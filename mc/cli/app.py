@@ -13,6 +13,7 @@ import typer
 from mc.cli.catalog import catalog
 from mc.cli.collective import collective
 from mc.cli.explain import explain
+from mc.cli.import_logs import import_logs
 from mc.cli.run import run
 from mc.cli.scale import scale
 from mc.cli.schema import schema
@@ -31,6 +32,7 @@ app.command()(run)
 app.command()(scale)
 app.command()(explain)
 app.command()(collective)
+app.command("import")(import_logs)
 app.command()(catalog)
 app.command()(validate)
 app.command()(show)

@@ -6,7 +6,7 @@ lay algorithms out on the tiers of a cluster (`stages.py`), phases say what each
 """
 
 from mc.collectives.base import AbstractAlgorithm as AbstractAlgorithm
-from mc.collectives.bus_bandwidth import bus_factor as bus_factor
+from mc.logs.bus_bandwidth import bus_factor as bus_factor
 from mc.collectives.cost import Cost as Cost
 from mc.collectives.cost import Counts as Counts
 from mc.collectives.cost import Machine as Machine

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from mc.collectives.bus_bandwidth import bus_factor
+from mc.logs.bus_bandwidth import bus_factor
 from mc.collectives.candidates import ALL, Candidates, Pair, candidates
 from mc.collectives.cost import Cost, total
 from mc.collectives.phases import Phase, phases_of

@@ -1,0 +1,74 @@
+"""The formats that can be read, and how a file's content tells them apart.
+
+Each format has a signature, a pattern that its files contain and others do not. The text is searched block by
+block, so that recognition of a large file costs one pass; where several signatures are in one block the
+first format in the list wins.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mc.logs import nccl_tests
+from mc.logs.errors import LogError
+from mc.logs.nccl_tuning import Prior
+from mc.logs.sink import Sink
+from mc.logs.source import Source
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reader found beside the rows it gave to the sink.
+
+    Attributes:
+        priors: of NCCL's tuning.
+    """
+
+    priors: tuple[Prior, ...] = ()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format.
+
+    Attributes:
+        name: for `--format`.
+        about: what writes it.
+        signature: a pattern that only its files contain.
+        read: reads a file into a sink.
+    """
+
+    name: str
+    about: str
+    signature: re.Pattern[str] = field(repr=False)
+    read: Callable[[Source, Sink], Found] = field(repr=False)
+
+
+def _nccl(source: Source, sink: Sink) -> Found:
+    return Found(nccl_tests.read_nccl(source, sink).tuning.priors)
+
+
+_ALL = (
+    Format(
+        nccl_tests.NAME,
+        "text of nccl-tests and rccl-tests, and messages of NCCL",
+        re.compile(
+            r"\d[ \t]+\d+[ \t]+(?:u?int(?:8|32|64)|float|half|double|bfloat16|fp?8_?e\dm\d)[ \t]+(?:sum|prod|min|max|avg|none|-?\d)"
+            r"|size[ \t]+count[ \t]+type|\bnccl-tests version|Algorithm   \||\] NCCL INFO"
+        ),
+        _nccl,
+    ),
+)
+FORMATS = {each.name: each for each in _ALL}
+
+
+def recognise(source: Source) -> str:
+    """The format of a file; raises LogError if it is none of them."""
+    for block in source.blocks():
+        for each in _ALL:
+            if each.signature.search(block):
+                return each.name
+    raise LogError(
+        f"{source.name}: expected a log or table of one of {', '.join(FORMATS)}; got nothing that looks like one"
+        " (`--format` forces a reader)"
+    )

@@ -1,0 +1,92 @@
+"""From files to one table: each is recognised by its content, read, and reported on."""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from mc.logs.errors import LogError
+from mc.logs.formats import FORMATS, Found, recognise
+from mc.logs.hints import Hints
+from mc.logs.nccl_tuning import Prior
+from mc.logs.sink import Sink
+from mc.logs.source import Source, open_source
+from mc.logs.table import MeasurementTable, TableBuilder
+from mc.logs.understood import UnderstoodFile
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What several files hold.
+
+    Attributes:
+        table: the measurements of all of them.
+        priors: what NCCL itself expects, where a log says so.
+        files: what was understood of each.
+    """
+
+    table: MeasurementTable
+    priors: tuple[Prior, ...]
+    files: tuple[UnderstoodFile, ...]
+
+
+def read_logs(
+    paths: Iterable[str | os.PathLike[str]],
+    hints: Hints | None = None,
+    *,
+    format: str | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> Imported:
+    """Reads files of measurements.
+
+    Args:
+        paths: the files.
+        hints: what is known of all of them from outside.
+        format: a name of `FORMATS`; None recognises each file by its content.
+        advance: is told how many more bytes have been read.
+
+    Raises:
+        LogError: a file cannot be used; the text says why.
+    """
+    hints = hints or Hints()
+    builder, priors, files = TableBuilder(), list[Prior](), list[UnderstoodFile]()
+    for path in paths:
+        source = open_source(path, advance)
+        name = format if format is not None else recognise(source)
+        if name not in FORMATS:
+            raise LogError(f"unknown format `{name}`; expected one of {', '.join(FORMATS)}")
+        sink = Sink(source, hints, builder, name)
+        found = _read(name, source, sink)
+        priors.extend(found.priors)
+        understood = sink.finish()
+        if not understood.rows and not found.priors:
+            raise LogError(_nothing(understood))
+        files.append(understood)
+    return Imported(builder.finish(), tuple(priors), tuple(files))
+
+
+def _read(name: str, source: Source, sink: Sink) -> Found:
+    try:
+        return FORMATS[name].read(source, sink)
+    except RecursionError:
+        # JSON that is nested without end.
+        raise LogError(f"{source.name}: expected measurements; got data nested too deeply") from None
+
+
+def _nothing(file: UnderstoodFile) -> str:
+    """Why a file that was recognised gave no row."""
+    conflicts = [text for table in file.tables for text in table.conflict_examples]
+    if conflicts:
+        return (
+            f"{file.source}: expected measurements that agree with themselves; every row contradicts itself "
+            f"({file.conflicts} rows, such as {conflicts[0]})"
+            + "".join(f"; {remark}" for table in file.tables for remark in table.remarks if "units" in remark)
+            + "; `--keep-conflicts` reads them all the same"
+        )
+    reasons = "; ".join(
+        f"{each.count:,} {each.reason}" + (f" (line {each.lines[0]}: {each.example!r})" if each.lines else "")
+        for each in file.skipped[:4]
+    )
+    return (
+        f"{file.source}: expected measurements as {file.format} prints them; got no row that can be used"
+        + (f": {reasons}" if reasons else "")
+    )
