@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments.nccl_logs.compare import Curve
-from experiments.nccl_logs.parse import LogRow, all_reduce_logs, headers, rows
 from experiments.nccl_logs.systems import LEFT_OUT, System, system_of
+from mc.logs import Hints, read_logs
 
 DATA = Path(__file__).resolve().parent / "data"
 _NOTE = "# all-reduce times of nccl-tests and rccl-tests, out of place, from the published logs named in `source`\n"
@@ -22,20 +22,25 @@ _NOTE = "# all-reduce times of nccl-tests and rccl-tests, out of place, from the
 def from_logs(folder: Path) -> list[Curve]:
     """Every all-reduce log of a folder whose hardware is known, in parts with one system each."""
     found: list[Curve] = []
-    for log, text in all_reduce_logs(folder):
+    for path in sorted(folder.glob("*.txt")):
+        log = path.stem
         if log in LEFT_OUT:
             continue
-        about, parts = headers(text), dict[System, list[LogRow]]()
-        for row in rows(text):
-            system = system_of(log, row.section, about)
+        # What came out wrong took its time all the same.
+        logged = read_logs([path], Hints(keep_conflicts=True))
+        notes, parts = logged.files[0].notes, dict[System, list[tuple[int, float]]]()
+        if not notes.get("op", "").startswith("all_reduce"):
+            continue
+        for row in logged.table.where(in_place=False).rows():
+            system = system_of(log, row["section"] or "", dict(notes))
             if system is None:
                 raise ValueError(
                     f"{log}: expected a log whose system is described in systems.py; got another"
                 )
-            parts.setdefault(system, []).append(row)
+            parts.setdefault(system, []).append((row["bytes"], row["time_s"]))
         for system, each in parts.items():
-            sizes, times = np.asarray([(row.size, row.time) for row in each], float).T
-            found.append(Curve(log, system, about.get("source", ""), sizes, times))
+            sizes, times = np.asarray(each, float).T
+            found.append(Curve(log, system, notes.get("source", ""), sizes, times))
     return found
 
 

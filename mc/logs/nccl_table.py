@@ -49,12 +49,11 @@ class _Entry:
 class NcclTable:
     """Takes rows until the table ends; only then is known what they are of."""
 
-    def __init__(self, sink: Sink, run: Run, messages: Messages, annotations: dict[str, str], section: str):
+    def __init__(self, sink: Sink, run: Run, messages: Messages, section: str):
         """Args: sink takes the rows; the others say what is known of them."""
         self._sink = sink
         self._run = run
         self._messages = messages
-        self._annotations = annotations
         self._section = section
         self._entries: list[_Entry] = []
         self._draft = None
@@ -99,7 +98,7 @@ class NcclTable:
         draft.close()
 
     def _collective(self, draft: Any) -> None:
-        run, annotations = self._run, self._annotations
+        run, annotations = self._run, self._sink.notes
         if run.program is not None:
             draft.know("collective", collective_of(run.program), f"from the program's name, {run.program}")
         if (noted := annotations.get("op")) is not None:
@@ -128,7 +127,7 @@ class NcclTable:
 
     def _scale(self, draft: Any) -> None:
         """Ranks, nodes, placement and device, each with how it is known."""
-        run, messages, notes = self._run, self._messages, self._annotations
+        run, messages, notes = self._run, self._messages, self._sink.notes
         listed = len(run.hosts)
         whole = listed > 0 and max(run.hosts) + 1 == listed
         counted = self._ranks_by_count()
@@ -174,7 +173,7 @@ class NcclTable:
         return found.pop() if len(found) == 1 and 0 not in found else None
 
     def _settings(self, draft: Any) -> None:
-        run, notes = self._run, self._annotations.get("algo_or_env", "")
+        run, notes = self._run, self._sink.notes.get("algo_or_env", "")
         for name, variable, known in (
             ("algorithm", "ALGO", algorithm_of),
             ("protocol", "PROTO", protocol_of),

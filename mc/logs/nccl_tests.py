@@ -82,7 +82,6 @@ class NcclReader:
         self.tuning = Tuning(sink.source.name)
         self._run = Run()
         self._messages = Messages()
-        self._annotations: dict[str, str] = {}
         self._section = ""
         self._table: NcclTable | None = None
         self._streams: dict[str, _Stream] = {}
@@ -152,7 +151,7 @@ class NcclReader:
 
     def _open(self) -> NcclTable:
         if self._table is None:
-            self._table = NcclTable(self.sink, self._run, self._messages, self._annotations, self._section)
+            self._table = NcclTable(self.sink, self._run, self._messages, self._section)
         return self._table
 
     def _close(self) -> None:
@@ -163,7 +162,7 @@ class NcclReader:
     def _remark(self, number: int, text: str, stream: _Stream) -> None:
         """A line that is neither a row nor a message."""
         if (annotation := _ANNOTATION.match(text)) is not None:
-            self._annotations[annotation["key"]] = annotation["value"].strip()
+            self.sink.notes[annotation["key"]] = annotation["value"].strip()
             return
         if (layout := read_layout(text)) is not None:
             self._abandon(stream)
@@ -246,7 +245,9 @@ class NcclReader:
 def _continues(text: str) -> bool:
     """Whether a line can be the rest of a row: it is all figures, or `N/A`."""
     words = text.split()
-    return 1 <= len(words) <= 18 and all(word == "N/A" or word[-1].isdigit() for word in words)
+    return 1 <= len(words) <= 18 and all(
+        word == "N/A" or word[-1].isdigit() or word[-1] == "*" for word in words
+    )
 
 
 def read_nccl(source: Source, sink: Sink) -> NcclReader:

@@ -34,6 +34,7 @@ class Sink:
         self.tables: list[UnderstoodTable] = []
         self.remarks: list[str] = []
         self.how: list[str] = []
+        self.notes: dict[str, str] = {}
         self._builder = builder
         self._skipped: dict[str, tuple[list[int], int, str]] = {}
 
@@ -76,6 +77,7 @@ class Sink:
             tuple(self.tables),
             tuple(skipped),
             tuple(self.remarks),
+            dict(self.notes),
         )
 
 

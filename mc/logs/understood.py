@@ -76,6 +76,7 @@ class UnderstoodFile:
         tables: in the order of the file.
         skipped: by reason, the most frequent first.
         remarks: what concerns all of it.
+        notes: what somebody wrote at its top, as lines `## key: value`.
     """
 
     source: str
@@ -84,7 +85,8 @@ class UnderstoodFile:
     lines: int
     tables: tuple[UnderstoodTable, ...]
     skipped: tuple[Skipped, ...]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...]
+    notes: Mapping[str, str]
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""The parser on the variants it must read, the figures that the experiment carries, and how far off predictions are."""
+"""Logs as curves of systems, the figures that the experiment carries, and how far off predictions are."""
 
 import dataclasses
 import json
@@ -10,60 +10,25 @@ import pytest
 from experiments.nccl_logs import __main__ as command
 from experiments.nccl_logs import data
 from experiments.nccl_logs.compare import cluster_of, errors
-from experiments.nccl_logs.parse import headers, rows
 from experiments.nccl_logs.systems import system_of
 
-NEW = "  268435456  67108864  float  sum  -1   893.11  300.56  300.56  0   895.81  299.66  299.66  0"
-VARIANTS = [
-    (NEW, 268435456, 893.11, 1.0),
-    # No root, errors in scientific notation; a time without a decimal point.
-    (
-        "  1048576  262144  float  sum  79.52  13.19  24.72  2e-07  78.95  13.28  24.90  2e-07",
-        1048576,
-        79.52,
-        24.72 / 13.19,
-    ),
-    (
-        "  8589934592  2147483648  float  sum  -1   31533  272.41  476.72  0",
-        8589934592,
-        31533,
-        476.72 / 272.41,
-    ),
-    ("[1,0]<stdout>:    67108864  16777216  float  sum  -1  996.0  67.38  126.33  0", 67108864, 996.0, 1.875),
-    (" 0:   67108864  16777216  half  sum  -1  996.0  67.38  126.33  N/A", 67108864, 996.0, 1.875),
-    # Authors who cut the root away, and rows too short to tell the number of ranks.
-    ("     1048576  262144  float  sum  25.35  41.37  62.06", 1048576, 25.35, 1.5),
-    ("          8  2  float  sum  -1  17.93  0.00  0.00  0", 8, 17.93, None),
-]
+ROW = "  268435456  67108864  float  sum  -1   893.11  300.56  300.56  0   895.81  299.66  299.66  {wrong}\n"
 
 
-@pytest.mark.parametrize(("line", "size", "time", "ratio"), VARIANTS)
-def test_rows(line, size, time, ratio):
-    (row,) = rows(f"# a comment\n{line}\n# Avg bus bandwidth : 1.0\n")
-    assert (row.section, row.size) == ("", size)
-    assert row.time == pytest.approx(time * 1e-6)
-    assert row.ratio is None if ratio is None else row.ratio == pytest.approx(ratio, rel=1e-2)
-
-
-def test_a_row_that_a_message_cut_in_two():
-    text = (
-        "  536870912  134217728  float  sum  -1host:1:1 [0] NCCL INFO AllReduce: 536870912 Bytes -> Algo RING\n"
-        "host:1:1 [0] NCCL INFO something else\n"
-        "  1705.39  314.81  314.81  0  1709.13  314.12  314.12  0\n"
-    )
-    (row,) = rows(text)
-    assert (row.size, row.time) == (536870912, pytest.approx(1705.39e-6))
-
-
-def test_sections_headers_and_what_is_no_row():
-    text = "\n".join(
-        (
-            *("## op: all_reduce", "## nodes: 2", "### GPUS=4", NEW, "====== 8-node ======", NEW),
-            *("  0 0 float sum -1 12.2 0.00 0.00 0", "noise 12", ""),
-        )
-    )
-    assert headers(text) == {"op": "all_reduce", "nodes": "2"}
-    assert [row.section for row in rows(text)] == ["GPUS=4", "8-node"]
+def test_logs_become_curves_of_one_system_each(tmp_path):
+    """Parts by their headings, out of place only, and rows that came out wrong all the same."""
+    notes = "## op: all_reduce\n## nodes: 1\n## source: somewhere\n"
+    text = f"{notes}### GPUS=2\n{ROW.format(wrong=0)}### GPUS=2 ALGO=Ring\n{ROW.format(wrong=3)}"
+    (tmp_path / "allreduce_h100_1x2_x.txt").write_text(text)
+    (tmp_path / "alltoall_h100_1x2_x.txt").write_text(text.replace("all_reduce", "alltoall"))
+    curves = data.from_logs(tmp_path)
+    assert [(each.log, each.system.algorithm, each.source) for each in curves] == [
+        ("allreduce_h100_1x2_x", "auto", "somewhere"),
+        ("allreduce_h100_1x2_x", "ring", "somewhere"),
+    ]
+    for each in curves:
+        assert (each.system.per_node, each.sizes.tolist()) == (2, [268435456])
+        assert each.measured.tolist() == pytest.approx([893.11e-6])
 
 
 def test_systems_are_told_by_their_logs():
