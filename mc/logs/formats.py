@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mc.logs import nccl_tests
+from mc.logs import imb, inspector, nccl_json, nccl_tests, osu, p2p, perftest, rccl_json
 from mc.logs.errors import LogError
 from mc.logs.nccl_tuning import Prior
 from mc.logs.sink import Sink
@@ -44,11 +44,36 @@ class Format:
     read: Callable[[Source, Sink], Found] = field(repr=False)
 
 
+def _only_rows(read: Callable[[Source, Sink], None]) -> Callable[[Source, Sink], Found]:
+    """A reader that finds nothing but rows."""
+
+    def reader(source: Source, sink: Sink) -> Found:
+        read(source, sink)
+        return Found()
+
+    return reader
+
+
 def _nccl(source: Source, sink: Sink) -> Found:
     return Found(nccl_tests.read_nccl(source, sink).tuning.priors)
 
 
 _ALL = (
+    Format(
+        inspector.NAME,
+        "JSON lines of NCCL Inspector",
+        inspector.SIGNATURE,
+        _only_rows(inspector.read_inspector),
+    ),
+    Format(
+        nccl_json.NAME, "JSON of nccl-tests (-J)", nccl_json.SIGNATURE, _only_rows(nccl_json.read_nccl_json)
+    ),
+    Format(
+        rccl_json.NAME,
+        "JSON lines of rccl-tests and MSCCL++",
+        rccl_json.SIGNATURE,
+        _only_rows(rccl_json.read_rccl_json),
+    ),
     Format(
         nccl_tests.NAME,
         "text of nccl-tests and rccl-tests, and messages of NCCL",
@@ -57,6 +82,20 @@ _ALL = (
             r"|size[ \t]+count[ \t]+type|\bnccl-tests version|Algorithm   \||\] NCCL INFO"
         ),
         _nccl,
+    ),
+    Format(
+        p2p.NAME,
+        "matrices of the CUDA sample p2pBandwidthLatencyTest",
+        p2p.SIGNATURE,
+        _only_rows(p2p.read_p2p),
+    ),
+    Format(osu.NAME, "OSU micro-benchmarks", osu.SIGNATURE, _only_rows(osu.read_osu)),
+    Format(imb.NAME, "Intel MPI Benchmarks", imb.SIGNATURE, _only_rows(imb.read_imb)),
+    Format(
+        perftest.NAME,
+        "perftest: ib_write_bw, ib_write_lat, ...",
+        perftest.SIGNATURE,
+        _only_rows(perftest.read_perftest),
     ),
 )
 FORMATS = {each.name: each for each in _ALL}

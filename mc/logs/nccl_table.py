@@ -127,7 +127,7 @@ class NcclTable:
 
     def _scale(self, draft: Any) -> None:
         """Ranks, nodes, placement and device, each with how it is known."""
-        run, messages, notes = self._run, self._messages, self._sink.notes
+        run, messages = self._run, self._messages
         listed = len(run.hosts)
         whole = listed > 0 and max(run.hosts) + 1 == listed
         counted = self._ranks_by_count()
@@ -142,7 +142,6 @@ class NcclTable:
         if collective is not None:
             pairs = [(each.half.algbw, each.half.busbw) for each in self._entries]
             draft.know("ranks", ranks_from_bandwidths(collective, pairs), "from busbw/algbw")
-        draft.know("ranks", _whole(notes.get("ranks")), f"from the note `ranks: {notes.get('ranks')}`")
         draft.know("nodes", nodes, f"from the heading `{self._section}`")
         if whole and draft.facts.get("ranks") == listed:
             hosts = list(run.hosts.values())
@@ -151,9 +150,8 @@ class NcclTable:
             if len(set(shares)) > 1:
                 draft.know("placement", "+".join(map(str, shares)), "from the hosts that the log lists")
         draft.know("nodes", messages.nodes, "from NCCL's messages")
-        draft.know("nodes", _whole(notes.get("nodes")), f"from the note `nodes: {notes.get('nodes')}`")
         draft.know("device", run.device, "from the ranks that the log lists")
-        draft.know("device", notes.get("gpu"), "from the note `gpu`")
+        draft.know_notes()
         draft.know("software", run.software, "from the version that nccl-tests states")
         draft.know("software", messages.software, "from the version that NCCL states")
 
@@ -249,9 +247,3 @@ class NcclTable:
 def _titled(section: str, pattern: str) -> int | None:
     match = re.search(pattern, section, re.I)
     return int(match[1]) if match else None
-
-
-def _whole(text: str | None) -> int | None:
-    """A number at the beginning of a note: `16 (inferred)`; None for lists."""
-    match = re.match(r"(\d{1,9})(?!\s*,\s*\d)\b", text or "")
-    return int(match[1]) if match and int(match[1]) > 0 else None

@@ -35,7 +35,6 @@ _PROGRAM = re.compile(r"\b(?P<program>[a-z_0-9]+_perf)\b")
 _SETTINGS = re.compile(
     r"nThread\s+\d+ nGpus\s+\d+ .*?(?<!warmup )iters: (?P<iterations>\d+)(?:.*agg iters: (?P<together>\d+))?"
 )
-_ANNOTATION = re.compile(r"^## (?P<key>[a-z_]+): (?P<value>.*)$")
 _SECTION = re.compile(r"^(?:#{2,}|={3,})\s*(?P<title>[^=#].*?)\s*=*$")
 _UNITS = re.compile(r"^\W*\(B\)\s+\(elements\)(?P<units>.*)$")
 _KNOWN_COMMENT = re.compile(
@@ -161,8 +160,7 @@ class NcclReader:
 
     def _remark(self, number: int, text: str, stream: _Stream) -> None:
         """A line that is neither a row nor a message."""
-        if (annotation := _ANNOTATION.match(text)) is not None:
-            self.sink.notes[annotation["key"]] = annotation["value"].strip()
+        if self.sink.note(text):
             return
         if (layout := read_layout(text)) is not None:
             self._abandon(stream)

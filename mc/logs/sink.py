@@ -7,6 +7,7 @@ contradict themselves unless they are asked for, and computes the bandwidths of 
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from mc.logs.table import TableBuilder
 from mc.logs.understood import EXAMPLES, Skipped, UnderstoodFile, UnderstoodTable
 
 _LONGEST = 60
+_NOTE = re.compile(r"^## (?P<key>[a-z_]+): (?P<value>.*)$")
 GIVEN = "given by the user"
 
 
@@ -36,6 +38,7 @@ class Sink:
         self.how: list[str] = []
         self.notes: dict[str, str] = {}
         self._builder = builder
+        self._count = 0
         self._skipped: dict[str, tuple[list[int], int, str]] = {}
 
     def skip(self, reason: str, line: int | None = None, text: str = "") -> None:
@@ -54,6 +57,18 @@ class Sink:
         """Opens a table."""
         return Draft(self, kind, operation, section)
 
+    def note(self, line: str) -> bool:
+        """Takes in a line `## key: value` that somebody wrote above a log; whether it was one."""
+        match = _NOTE.match(line)
+        if match is not None:
+            self.notes[match["key"]] = match["value"].strip()
+        return match is not None
+
+    def next_table(self) -> int:
+        """The number of another table."""
+        self._count += 1
+        return self._count
+
     def put(self, row: Mapping[str, Any]) -> None:
         """Keeps a row."""
         self._builder.append(row)
@@ -69,6 +84,7 @@ class Sink:
             for reason, (lines, count, example) in self._skipped.items()
         ]
         skipped.sort(key=lambda each: -each.count)
+        self.tables.sort(key=lambda table: table.index)
         return UnderstoodFile(
             self.source.name,
             self.format,
@@ -97,7 +113,7 @@ class Draft:
         self.remarks: list[str] = []
         self.waiting: list[dict[str, Any]] = []
         self._sink = sink
-        self._index = len(sink.tables) + 1
+        self._index = 0
         self._rows = self._conflicts = 0
         self._examples: list[str] = []
         self._lines: list[int] = []
@@ -122,6 +138,13 @@ class Draft:
             self.facts[name] = value
             self.inferred[name] = how
 
+    def know_notes(self) -> None:
+        """States what the notes above the log say of ranks, nodes and device."""
+        notes = self._sink.notes
+        for name in ("ranks", "nodes"):
+            self.know(name, _whole(notes.get(name)), f"from the note `{name}: {notes.get(name)}`")
+        self.know("device", notes.get("gpu"), "from the note `gpu`")
+
     def remark(self, text: str) -> None:
         """What to know before using this table; repeats are dropped."""
         if text not in self.remarks:
@@ -139,6 +162,8 @@ class Draft:
     def flush(self) -> None:
         """Hands on the rows that wait, with what is known so far."""
         sink, facts = self._sink, self.facts
+        if not self._index:
+            self._index = sink.next_table()
         if sink.hints.keep_conflicts:
             kept, left_out = self.waiting, [row for row in self.waiting if row.get("conflict")]
         else:
@@ -224,6 +249,12 @@ def _bandwidths(row: dict[str, Any]) -> None:
 
 def _even(ranks: int | None, nodes: int | None) -> str | None:
     return f"{nodes}x{ranks // nodes}" if ranks and nodes and ranks % nodes == 0 else None
+
+
+def _whole(text: str | None) -> int | None:
+    """A number as a note has it, `16` or `16 (inferred)`; None for lists and words."""
+    match = re.fullmatch(r"(\d{1,9})(?:\s*\(.*\))?", text or "")
+    return int(match[1]) if match and int(match[1]) > 0 else None
 
 
 def name_of(source: Source) -> str | None:
