@@ -1,8 +1,10 @@
 """Everything at once: each rank sends straight to each receiver, without rounds.
 
 A fabric that connects all pairs takes all messages at the same time: one latency, and the sender's and the
-receiver's link carry what they must. Send-recv has one receiver: as in nccl-tests every rank sends B to the
-next.
+receiver's link carry what they must. Of several tiers each carries what leaves the units below it, (n−r)/n·B with r
+ranks in one, and the slowest decides: nccl-tests on two nodes of eight H100s reports 23.6 GB/s where each card
+carries 12.6 of the 15.1 GB/s that send-recv reaches. In rounds, as pairwise, there is always someone whose block
+crosses. Send-recv has one receiver: as in nccl-tests every rank sends B to the next.
 """
 
 from typing import ClassVar

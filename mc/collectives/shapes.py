@@ -88,8 +88,9 @@ def fits(extent: Extent, collective: str, units: int) -> dict[str, Fit]:
 def fits_across(extents: tuple[Extent, ...], collective: str) -> dict[str, tuple[Fit, ...]]:
     """The algorithms that can run flat among all ranks of a group, by name, as each of its tiers carries them."""
     found: dict[str, tuple[Fit, ...]] = {}
+    ranks = extents[-1].units_in_all * extents[-1].most_ranks
     for name, each in algorithms(collective).items():
-        on_tiers = [_one_of_several(extent, name, each) for extent in extents]
+        on_tiers = [_one_of_several(extent, name, each, ranks) for extent in extents]
         known = tuple(fit for fit in on_tiers if fit is not None)
         if len(known) == len(extents):
             found[name] = known
@@ -109,12 +110,15 @@ def described(shape: Shape) -> str:
             return "switched"
 
 
-def _one_of_several(extent: Extent, name: str, algorithm: AbstractAlgorithm) -> Fit | None:
-    """How a tier carries its part of a flat algorithm; None if it cannot."""
+def _one_of_several(extent: Extent, name: str, algorithm: AbstractAlgorithm, ranks: int) -> Fit | None:
+    """How a tier carries its part of a flat algorithm among so many ranks; None if it cannot."""
     tier, units, collective = extent.tier, extent.units, algorithm.collective
     if name == IN_NETWORK and tier.reduction_radix is None:
         return None
     match tier.shape:
+        case Switched() if (collective, name) == ("all-to-all", "direct"):
+            # Blocks for ranks of the same unit do not come here, and go at the same time.
+            return Fit(algorithm, (ranks - extent.fewest_ranks) / (ranks - 1))
         case Switched():
             return Fit(algorithm)
         case Tree():

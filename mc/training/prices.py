@@ -28,7 +28,7 @@ NCCL: Mapping[str, tuple[str, ...]] = {
     "all-reduce": ("ring", "tree"),
     "all-gather": ("ring",),
     "reduce-scatter": ("ring",),
-    "all-to-all": ("pairwise",),
+    "all-to-all": ("direct",),
     "send-recv": ("direct",),
     "broadcast": ("ring",),
     "reduce": ("ring",),

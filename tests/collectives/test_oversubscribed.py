@@ -60,3 +60,15 @@ def test_switches_that_reduce_send_one_stream_up():
     assert seconds(hall(TREE, radix=8), "all-reduce", "in-network") == plain
     thin = Tree((Level(2, 6.0), Level(32)))
     assert seconds(hall(thin, radix=8), "all-reduce", "in-network") == pytest.approx(3 * plain)
+
+
+@pytest.mark.parametrize(("inside", "nodes"), [(8, 2), (4, 4), (1, 8)])
+def test_all_at_once_sends_through_a_card_what_leaves_the_node(inside, nodes):
+    # NVLink is fast, so the card decides; by counting the blocks of rank 0 that leave its node.
+    fast, slow = Link(1e-6, 450e9), Link(5e-6, 50e9)
+    pair = Cluster("pair", (Tier("node", fast, inside), Tier("network", slow, nodes)))
+    n = inside * nodes
+    leaves = sum(1 for other in range(n) if other // inside)
+    assert seconds(pair, "all-to-all", "direct", n) == pytest.approx(leaves / n * SIZE / 50e9)
+    # In rounds somebody's block leaves in each of them.
+    assert seconds(pair, "all-to-all", "pairwise", n) == pytest.approx((n - 1) / n * SIZE / 50e9)
