@@ -2,11 +2,13 @@
 
 `order` says what a schedule is, one file each has GPipe, 1F1B and interleaved 1F1B, ZB-H1 and DualPipe, and `registry`
 finds them by name; `levels` and `timetable` lay them out for `executor`, which runs the (max, +) recursion on batches of
-random durations (`draws`); `makespan` runs it once, without noise; `bubble` has the closed forms.
+random durations (`draws`); `makespan` runs it once, without noise, `critical` for many sets of durations; `bubble` has the
+closed forms.
 """
 
 from mc.pipeline.bubble import bubble as bubble
 from mc.pipeline.bubble import bubble_fraction as bubble_fraction
+from mc.pipeline.critical import critical as critical
 from mc.pipeline.draws import Draws as Draws
 from mc.pipeline.draws import draws_of as draws_of
 from mc.pipeline.draws import normal_from_word as normal_from_word

@@ -7,17 +7,15 @@ over plans asks for thousands of these, each for other numbers of stages and mic
 
 import itertools
 import math
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.pipeline.durations import KINDS, by_kind
+from mc.pipeline.durations import by_kind
 from mc.pipeline.finish import Finish
-from mc.pipeline.levels import Levels, first_forwards, last_gradients, levels_of
-from mc.pipeline.order import Kind
+from mc.pipeline.levels import Levels, levels_of
+from mc.pipeline.listing import Listing, in_rows, listed
 from mc.pipeline.transfer import Transfer
 
 # What an operation costs in the loop, and a level in NumPy: only their ratio matters.
@@ -69,16 +67,32 @@ def makespan_of(
     start: Any = None,
 ) -> Finish:
     """The same for levels, with durations as `by_kind` gives them."""
-    stages = levels.order.stages
+    is_listed = _OPERATION * np.count_nonzero(levels.position >= 0) < _LEVEL * levels.count
+    plan = listed(levels) if is_listed else in_rows(levels)
+    ends, took = run(plan, table, transfer, start)
+    return finish_of(plan, table, ends, took)
+
+
+_Times = NDArray[np.float64]
+
+
+def run(
+    plan: Listing, table: _Times, transfer: Transfer | None = None, start: Any = None
+) -> tuple[_Times, _Times]:
+    """When each entry of a listing ends, and how long it takes."""
+    stages = table.shape[1]
     routes = np.zeros(2 * stages + 1)
     if transfer is not None:
         routes[:stages], routes[stages:-1] = transfer.forward, transfer.backward
     begin = np.array(np.broadcast_to(0.0 if start is None else start, stages), np.float64)
-    one_by_one = _OPERATION * np.count_nonzero(levels.position >= 0) < _LEVEL * levels.count
-    plan = _listed(levels) if one_by_one else _in_rows(levels)
     took = np.append(table, 0.0)[plan.which]
     held = None if transfer is None or not transfer.blocking else routes[plan.sent].max(axis=0)
-    ends = (_loop if one_by_one else _by_level)(plan, took, routes[plan.route], begin, held)
+    ends = (_one_by_one if plan.stage else _by_level)(plan, took, routes[plan.route], begin, held)
+    return ends, took
+
+
+def finish_of(plan: Listing, table: _Times, ends: _Times, took: _Times) -> Finish:
+    """What is asked of a step, from when its operations end."""
     first, last = plan.first_forward, plan.last_gradient
     end = ends[plan.last]
     return Finish(
@@ -91,92 +105,7 @@ def makespan_of(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """Operations in an order in which each comes after what it waits for: one list, or rows of a level each.
-
-    Entries are found by their place in the list, or in all rows one after the other. In front of them stands one more
-    end, which never delays; waits counts from it, and so from 1.
-
-    Attributes:
-        which: entry of the table of durations; in rows, one beyond its end where a stage is idle.
-        stage: which stage an entry is on; as a list.
-        waits: [inputs, ...], for the end of which entry it waits; as lists or rows.
-        route: int[inputs, ...], what the message crosses.
-        sent: int[inputs, ...], what it sends.
-        first_forward: int[stages, chunks], their places.
-        last_gradient: likewise.
-        last: int[stages], places of the last operations.
-        count: how often each entry of the table is used.
-    """
-
-    which: NDArray[np.int64]
-    stage: list[int]
-    waits: Any
-    route: NDArray[np.int64]
-    sent: NDArray[np.int64]
-    first_forward: NDArray[np.int64]
-    last_gradient: NDArray[np.int64]
-    last: NDArray[np.int64]
-    count: NDArray[np.float64]
-
-
-@lru_cache(maxsize=512)
-def _listed(levels: Levels) -> _Plan:
-    level, stage = np.nonzero(levels.position >= 0)
-    place = np.full((levels.count + 1, levels.order.stages), -1)
-    place[level, stage] = np.arange(level.size)
-    # A level of −1 is the extra one, in which there is nothing.
-    waits = place[levels.source, levels.sender][:, level, stage] + 1
-    return _planned(
-        levels,
-        place,
-        which=_which(levels)[level, stage],
-        stage=stage.tolist(),
-        waits=waits.tolist(),
-        route=levels.route[:, level, stage],
-        sent=levels.sent[:, level, stage],
-    )
-
-
-@lru_cache(maxsize=512)
-def _in_rows(levels: Levels) -> _Plan:
-    stages = levels.order.stages
-    place = np.arange((levels.count + 1) * stages).reshape(-1, stages)
-    waits = np.where(levels.source >= 0, levels.source * stages + levels.sender + 1, 0)
-    return _planned(
-        levels, place, which=_which(levels), stage=[], waits=waits, route=levels.route, sent=levels.sent
-    )
-
-
-def _which(levels: Levels) -> NDArray[np.int64]:
-    order = levels.order
-    kind, chunk = levels.taken(order.kind), levels.taken(order.chunk)
-    entry = (kind * order.stages + np.arange(order.stages)) * order.chunks + chunk
-    return np.where(levels.position >= 0, entry, KINDS * order.stages * order.chunks)
-
-
-def _planned(levels: Levels, place: NDArray[np.int64], **columns: Any) -> _Plan:
-    order = levels.order
-    level, stage = np.nonzero(levels.position >= 0)
-    by_position = np.zeros((order.stages, order.operations), np.int64)
-    by_position[stage, levels.position[level, stage]] = place[level, stage]
-    row = np.arange(order.stages)
-    size = KINDS * order.stages * order.chunks
-    count = np.bincount(_which(levels).ravel(), minlength=size)[:size]
-    return _Plan(
-        first_forward=by_position[row[:, None], first_forwards(order)],
-        last_gradient=by_position[row[:, None], last_gradients(order)],
-        last=by_position[row, (order.kind != Kind.IDLE).sum(axis=1) - 1],
-        count=count.reshape(KINDS, order.stages, order.chunks).astype(np.float64),
-        **columns,
-    )
-
-
-_Times = NDArray[np.float64]
-
-
-def _loop(plan: _Plan, took: _Times, arriving: _Times, begin: _Times, held: _Times | None) -> _Times:
+def _one_by_one(plan: Listing, took: _Times, arriving: _Times, begin: _Times, held: _Times | None) -> _Times:
     free, ends = begin.tolist(), [-math.inf]
     more = [
         iter(column)
@@ -200,7 +129,7 @@ def _loop(plan: _Plan, took: _Times, arriving: _Times, begin: _Times, held: _Tim
     return np.array(ends[1:])
 
 
-def _by_level(plan: _Plan, took: _Times, arriving: _Times, begin: _Times, held: _Times | None) -> _Times:
+def _by_level(plan: Listing, took: _Times, arriving: _Times, begin: _Times, held: _Times | None) -> _Times:
     levels, stages = took.shape
     ends = np.full(1 + took.size, -np.inf)
     free, arrived = begin, np.empty(stages)

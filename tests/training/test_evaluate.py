@@ -109,9 +109,9 @@ def test_the_ideal_part_is_the_work_at_the_peak():
 def test_free_messages_leave_the_textbook_bubble(schedule, pp, chunks, m):
     # A vocabulary of nothing makes the ends nearly as long as the middle; a host that costs nothing leaves the chips.
     even = replace(SHAPE, vocab=8)
-    reached = replace(
-        CHIP.efficiency, launch=0.0, collective_launch=0.0, pass_launch=0.0, step=0.0, wait=0.0, kernel=0.0
-    )
+    # So does a chip that small products fill as well as large ones.
+    free = dict.fromkeys(("launch", "collective_launch", "pass_launch", "step", "wait", "kernel"), 0.0)
+    reached = replace(CHIP.efficiency, half_area=0.0, half_depth=0.0, **free)
     # Nor does a product of eight columns leave its tiles empty.
     reached = replace(reached, half_area=0.0)
     keys = {"pp": pp, "schedule": schedule, "chunks": chunks, "micro_batch": 1, "global_batch": m}
