@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -59,6 +59,10 @@ def import_logs(
     ranks_column: Annotated[
         str | None, typer.Option(help="The column of cluster sizes, likewise.", show_default=False)
     ] = None,
+    bandwidth_unit: Annotated[
+        Literal["GB/s", "Gb/s"] | None,
+        typer.Option(help="Of bandwidths in a column that does not say.", show_default=False),
+    ] = None,
     *,
     keep_conflicts: Annotated[
         bool, typer.Option(help="Keep rows that contradict themselves, flagged as such.")
@@ -85,6 +89,7 @@ def import_logs(
         step_column,
         _checked_unit(step_unit),
         ranks_column,
+        bandwidth_unit,
         keep_conflicts,
     )
     found = _read(files, hints, format)

@@ -20,6 +20,8 @@ from mc.logs.table import MeasurementTable as MeasurementTable
 from mc.logs.table import TableBuilder as TableBuilder
 from mc.logs.table import read_table as read_table
 from mc.logs.table import write_table as write_table
+from mc.logs.tuner import Choice as Choice
+from mc.logs.tuner import write_tuner as write_tuner
 from mc.logs.understood import Skipped as Skipped
 from mc.logs.understood import UnderstoodFile as UnderstoodFile
 from mc.logs.understood import UnderstoodTable as UnderstoodTable

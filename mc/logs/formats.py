@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mc.logs import imb, inspector, nccl_json, nccl_tests, osu, p2p, perftest, rccl_json
+from mc.logs import imb, inspector, nccl_json, nccl_tests, osu, p2p, perftest, rccl_json, tables, tuner
 from mc.logs.errors import LogError
 from mc.logs.nccl_tuning import Prior
 from mc.logs.sink import Sink
 from mc.logs.source import Source
+from mc.logs.tuner import Choice
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,11 @@ class Found:
 
     Attributes:
         priors: of NCCL's tuning.
+        choices: of a table of NCCL's tuner plugin.
     """
 
     priors: tuple[Prior, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,10 @@ def _nccl(source: Source, sink: Sink) -> Found:
     return Found(nccl_tests.read_nccl(source, sink).tuning.priors)
 
 
+def _tuner(source: Source, sink: Sink) -> Found:
+    return Found(choices=tuner.read_tuner(source, sink))
+
+
 _ALL = (
     Format(
         inspector.NAME,
@@ -83,6 +90,7 @@ _ALL = (
         ),
         _nccl,
     ),
+    Format(tuner.NAME, "table of NCCL's tuner plugin", tuner.SIGNATURE, _tuner),
     Format(
         p2p.NAME,
         "matrices of the CUDA sample p2pBandwidthLatencyTest",
@@ -98,15 +106,22 @@ _ALL = (
         _only_rows(perftest.read_perftest),
     ),
 )
-FORMATS = {each.name: each for each in _ALL}
+_TABLE = Format(
+    tables.NAME, "CSV and JSON lines of one's own", re.compile(r"(?!)"), _only_rows(tables.read_tables)
+)
+FORMATS = {each.name: each for each in (*_ALL, _TABLE)}
 
 
 def recognise(source: Source) -> str:
     """The format of a file; raises LogError if it is none of them."""
+    first = None
     for block in source.blocks():
+        first = block if first is None else first
         for each in _ALL:
             if each.signature.search(block):
                 return each.name
+    if first is not None and tables.looks_like_table(first):
+        return _TABLE.name
     raise LogError(
         f"{source.name}: expected a log or table of one of {', '.join(FORMATS)}; got nothing that looks like one"
         " (`--format` forces a reader)"

@@ -17,6 +17,7 @@ class Hints:
         step_column: of a table or series of step times.
         step_unit: of that column: `s`, `ms`, `us` or `ns`.
         ranks_column: of a table of cluster sizes.
+        bandwidth_unit: `GB/s` or `Gb/s`, where the name of a column does not say which.
         keep_conflicts: whether rows that contradict themselves are kept, flagged in `conflict`.
     """
 
@@ -29,4 +30,5 @@ class Hints:
     step_column: str | None = None
     step_unit: str | None = None
     ranks_column: str | None = None
+    bandwidth_unit: str | None = None
     keep_conflicts: bool = False

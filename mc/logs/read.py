@@ -11,6 +11,7 @@ from mc.logs.nccl_tuning import Prior
 from mc.logs.sink import Sink
 from mc.logs.source import Source, open_source
 from mc.logs.table import MeasurementTable, TableBuilder
+from mc.logs.tuner import Choice
 from mc.logs.understood import UnderstoodFile
 
 
@@ -21,11 +22,13 @@ class Imported:
     Attributes:
         table: the measurements of all of them.
         priors: what NCCL itself expects, where a log says so.
+        choices: what tables of NCCL's tuner plugin ask for.
         files: what was understood of each.
     """
 
     table: MeasurementTable
     priors: tuple[Prior, ...]
+    choices: tuple[Choice, ...]
     files: tuple[UnderstoodFile, ...]
 
 
@@ -48,7 +51,8 @@ def read_logs(
         LogError: a file cannot be used; the text says why.
     """
     hints = hints or Hints()
-    builder, priors, files = TableBuilder(), list[Prior](), list[UnderstoodFile]()
+    builder, files = TableBuilder(), list[UnderstoodFile]()
+    priors, choices = list[Prior](), list[Choice]()
     for path in paths:
         source = open_source(path, advance)
         name = format if format is not None else recognise(source)
@@ -57,11 +61,12 @@ def read_logs(
         sink = Sink(source, hints, builder, name)
         found = _read(name, source, sink)
         priors.extend(found.priors)
+        choices.extend(found.choices)
         understood = sink.finish()
-        if not understood.rows and not found.priors:
+        if not understood.rows and not found.priors and not found.choices:
             raise LogError(_nothing(understood))
         files.append(understood)
-    return Imported(builder.finish(), tuple(priors), tuple(files))
+    return Imported(builder.finish(), tuple(priors), tuple(choices), tuple(files))
 
 
 def _read(name: str, source: Source, sink: Sink) -> Found:

@@ -116,8 +116,7 @@ class Draft:
         self._index = 0
         self._rows = self._conflicts = 0
         self._examples: list[str] = []
-        self._lines: list[int] = []
-        self._sizes: list[int] = []
+        self._spans: dict[str, tuple[int, int]] = {}
         self._times: set[float] = set()
         hints = sink.hints
         given = {
@@ -194,11 +193,12 @@ class Draft:
 
     def _note(self, row: Mapping[str, Any]) -> None:
         self._rows += 1
-        line, size, time = row.get("line"), row.get("bytes"), row.get("time_s")
-        if line is not None:
-            self._lines = [min(line, *self._lines), max(line, *self._lines)] if self._lines else [line, line]
-        if size is not None:
-            self._sizes = [min(size, *self._sizes), max(size, *self._sizes)] if self._sizes else [size, size]
+        for name in ("line", "bytes", "ranks", "nodes"):
+            value = row.get(name)
+            if value is not None:
+                least, most = self._spans.get(name, (value, value))
+                self._spans[name] = min(least, value), max(most, value)
+        time = row.get("time_s")
         if time is not None and len(self._times) < 2:
             self._times.add(time)
 
@@ -213,8 +213,8 @@ class Draft:
             self.remark(
                 f"all {self._rows} times are {next(iter(self._times)):.6g} s: not a measurement of anything that varies"
             )
-        first, last = self._lines or (None, None)
-        smallest, largest = self._sizes or (None, None)
+        first, last = self._spans.get("line", (None, None))
+        smallest, largest = self._spans.get("bytes", (None, None))
         self._sink.tables.append(
             UnderstoodTable(
                 index=self._index,
@@ -227,6 +227,11 @@ class Draft:
                 rows=self._rows,
                 smallest=smallest,
                 largest=largest,
+                spans={
+                    name: self._spans[name]
+                    for name in ("ranks", "nodes")
+                    if name in self._spans and name not in self.facts
+                },
                 conflicts=self._conflicts,
                 conflict_examples=tuple(self._examples),
                 remarks=tuple(self.remarks),

@@ -44,6 +44,7 @@ class UnderstoodTable:
         rows: kept.
         smallest: bytes; None where nothing has a size.
         largest: likewise.
+        spans: the least and the greatest number of ranks and nodes, where rows differ in them.
         conflicts: rows that contradict themselves, or that the benchmark found wrong.
         conflict_examples: the first of them, `line: why`.
         remarks: what to know before using it.
@@ -59,6 +60,7 @@ class UnderstoodTable:
     rows: int
     smallest: int | None
     largest: int | None
+    spans: Mapping[str, tuple[int, int]]
     conflicts: int
     conflict_examples: tuple[str, ...]
     remarks: tuple[str, ...]

@@ -26,6 +26,7 @@ def imported_json(found: Imported) -> dict[str, Any]:
             for file in found.files
         ],
         "priors": [asdict(prior) for prior in found.priors],
+        "choices": [asdict(choice) for choice in found.choices],
     }
 
 
@@ -35,6 +36,8 @@ def imported_text(found: Imported) -> str:
     for file in found.files:
         lines += _file_lines(file)
     lines += _prior_lines(found.priors)
+    if found.choices:
+        lines.append(f"{_count(len(found.choices), 'choice')} of NCCL's tuner (`--json` lists them)")
     return "\n".join(lines)
 
 
@@ -75,15 +78,23 @@ def _heading(table: UnderstoodTable) -> list[str]:
     if table.operation and what != table.operation:
         what = f"{what} ({table.operation})"
     parts = [str(what)]
-    ranks, nodes = facts.get("ranks"), facts.get("nodes")
+    ranks, nodes = (_span(table, name) for name in ("ranks", "nodes"))
     if ranks is not None:
-        parts.append(
-            f"{_count(ranks, 'rank')} on {_count(nodes, 'node')}" if nodes else _count(ranks, "rank")
-        )
+        parts.append(f"{ranks} on {nodes}" if nodes is not None else ranks)
     if table.smallest is not None and table.largest is not None:
         ends = [_size(each) for each in dict.fromkeys((table.smallest, table.largest))]
         parts.append(" to ".join(ends))
     return [*parts, _count(table.rows, "row")]
+
+
+def _span(table: UnderstoodTable, name: str) -> str | None:
+    """How many ranks or nodes."""
+    if name in table.facts:
+        return _count(table.facts[name], name[:-1])
+    least, most = table.spans.get(name, (0, 0))
+    if not most:
+        return None
+    return _count(most, name[:-1]) if least == most else f"{least:,} to {most:,} {name}"
 
 
 def _prior_lines(priors: tuple[Prior, ...]) -> list[str]:
