@@ -31,8 +31,8 @@ from scipy import optimize
 from mc.collectives import envelope
 from mc.config import ClusterConfig
 from mc.fabric import build_cluster
-from mc.training.routing import Routing, destinations, load_law
-from mc.training.routing_choice import Choice
+from mc.parallel.routing_choice import Choice, destinations
+from mc.training.routing import Routing, load_law, node_load
 
 DATA = Path(__file__).parent / "data" / "deepep.csv"
 HIDDEN, TOP_K, EXPERTS, PER_NODE = 7_168, 8, 256, 8
@@ -234,27 +234,6 @@ def study() -> tuple[Parameters, list[Row]]:
     return parameters, rows
 
 
-def received(choice: Choice, parts: int, skew: float, layers: int, draws: int) -> float:
-    """Tokens that the busiest of equal parts of the experts receives, each once, over the mean; mean of layers.
-
-    A draw serves tokens for all rotations of groups, and of parts inside of groups, so that without skew all are alike.
-    """
-    rng = np.random.default_rng(1)
-    members, inside = choice.experts // choice.groups, max(parts // choice.groups, 1)
-    found = []
-    for _ in range(layers):
-        popularity = np.float32(skew) * rng.standard_normal((1, choice.experts), np.float32)
-        drawn = choice.balanced_scores(rng, np.zeros_like(popularity), draws * choice.groups)
-        blocks = drawn.reshape(-1, choice.groups, members)
-        turned = np.concatenate(
-            [np.roll(blocks, turn * members // inside, axis=-1) for turn in range(inside)]
-        )
-        scores = popularity + turned.reshape(-1, choice.experts)
-        visits = (scores >= choice.needed(scores)).reshape(len(scores), parts, -1).any(axis=-1).mean(axis=0)
-        found.append(visits.max() / visits.mean())
-    return float(np.mean(found))
-
-
 def skewed(
     parameters: Parameters, layers: int = 200, draws: int = 64, skews: Sequence[float] = SKEWS
 ) -> list[Skewed]:
@@ -265,7 +244,7 @@ def skewed(
     rows = []
     for skew in skews:
         law = load_law(Routing(choice, ranks, 4_096 * ranks, skew))
-        nodes, each = (received(choice, parts, skew, layers, draws) for parts in (ranks // PER_NODE, ranks))
+        nodes, each = (node_load(choice, parts, skew, layers, draws) for parts in (ranks // PER_NODE, ranks))
         busy = Case(plain.row, plain.across * nodes, plain.inside * each, plain.counted)
         p99 = float(law.persistent.quantile(np.log(np.float32(0.01))))
         rows.append(Skewed(skew, law.mean, p99, nodes, each, busy.time(parameters) * 1e6))

@@ -154,7 +154,8 @@ class _Pricer:
 
         rest = tuple(name for name in _DIMENSIONS if name not in order)
         try:
-            other = make_plan(plan.config.model_copy(update={"order": order + rest}), shape, plan.ranks)
+            ordered = plan.config.model_copy(update={"order": order + rest})
+            other = make_plan(ordered, shape, plan.ranks, plan.node)
         except PlanError:
             return None
         try:

@@ -50,6 +50,19 @@ def cut(axes: Axes, skip: int, take: int) -> Axes | None:
     return joined(found) if take == 1 else None
 
 
+def split_at(axes: Axes, border: int) -> tuple[Axes, Axes] | None:
+    """A group's axes inside of units of so many ranks, and between them; None if units have different parts of it.
+
+    Those between units join ranks in the same place of each.
+    """
+    end = max((size * stride for size, stride in axes), default=1)
+    found = reach(axes, (border, border * -(-end // border)))
+    if found is None:
+        return None
+    inside, between = found
+    return inside, tuple((size, border * stride) for size, stride in between)
+
+
 def axes_of(sizes: Iterable[tuple[str, int]], among: frozenset[str]) -> Axes:
     """The axes of the group that differs in the dimensions `among`.
 

@@ -172,6 +172,9 @@ class PlanConfig(StrictModel):
         bucket: bytes of gradients that are reduced at once; those of 40 million parameters if left out, or of a
             million for each replica if that is more, as in Megatron Core.
         optimizer: `adam` has two moments, `momentum` one, `sgd` none.
+        dispatcher: how tokens get to experts: `all-to-all`, a copy for each choice to its rank; or `deduplicated`, one to each
+            node (the cluster's innermost tier), which passes it on to its ranks at the same time. If left out, deduplicated
+            where routing is limited to groups of experts.
         routing: of tokens to experts.
         documents: lengths; sequences of one document each if left out.
         memory_reserve: part of a chip's memory that the program cannot have, since the driver, the buffers of
@@ -210,6 +213,7 @@ class PlanConfig(StrictModel):
     overlap: OverlapConfig = OverlapConfig()
     bucket: PositiveSize | None = None
     optimizer: Optimizer = "adam"
+    dispatcher: Literal["all-to-all", "deduplicated"] | None = None
     routing: RoutingConfig = RoutingConfig()
     documents: DocumentsConfig | None = None
     memory_reserve: Annotated[Probability, Field(lt=1)] = 0.02

@@ -236,6 +236,8 @@ def _experts(sizes: _Sizes, *, folded: bool) -> Found:
             yield (name,), f"expected 1, since the model has no experts; got {getattr(plan, name)}"
     if plan.routing != _BALANCED:
         yield ("routing",), "expected none, since the model has no experts"
+    if plan.dispatcher is not None:
+        yield ("dispatcher",), f"expected none, since the model has no experts; got `{plan.dispatcher}`"
 
 
 def _expert_ranks(sizes: _Sizes, experts: ExpertsShape, *, folded: bool) -> Found:

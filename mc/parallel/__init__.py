@@ -8,8 +8,9 @@ from mc.parallel.memory import in_flight as in_flight
 from mc.parallel.memory import memory as memory
 from mc.parallel.memory import stage_memory as stage_memory
 from mc.parallel.message import Message as Message
-from mc.parallel.messages import copies_sent as copies_sent
 from mc.parallel.messages import messages as messages
+from mc.parallel.nodes import Nodes as Nodes
+from mc.parallel.nodes import nodes_of as nodes_of
 from mc.parallel.plan import Groups as Groups
 from mc.parallel.plan import Part as Part
 from mc.parallel.plan import Plan as Plan

@@ -249,7 +249,7 @@ def _changes(shape: Transformer, plan: Plan) -> Iterator[tuple[str, Plan]]:
         if name == "pp":
             update |= {"layers_per_stage": "spread", "balance_ends": False}
         try:
-            other = make_plan(config.model_copy(update=update), shape, plan.ranks)
+            other = make_plan(config.model_copy(update=update), shape, plan.ranks, plan.node)
         except PlanError:
             continue
         if memory(shape, other).total < memory(shape, plan).total:

@@ -30,6 +30,9 @@ class Message:
             model; or `step`.
         behind: what computes meanwhile; None if computing waits for it.
         stages: of the pipeline that send it.
+        to_nodes: whether each token is sent once to a node for all of its ranks, so that the busiest node counts and not
+            the busiest rank.
+        beside: whether it moves while the one to nodes does, so that only the longer one counts.
         again: whether it is repeated because its part of the layer is computed again, in the layers where that is so.
     """
 
@@ -46,6 +49,8 @@ class Message:
     behind: Behind | None = None
     stages: Stages = "all"
     again: bool = False
+    to_nodes: bool = False
+    beside: bool = False
 
     @property
     def blocking(self) -> bool:

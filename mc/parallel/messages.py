@@ -15,10 +15,10 @@ micro-batches; sizes are those of nccl-tests (the whole buffer), times the bytes
   once (Llama 3, arXiv 2407.21783), and gathered again on the way back.
 - **pp**: T·h to the next stage, and its gradient back. Each tensor parallel rank sends 1/t of it; without
   sequence parallelism the receivers then gather it (scatter and gather, D. Narayanan et al., SC21).
-- **ep**: a token to each of its k experts and back, T/t·k·h. Where routing is limited to some of the groups of experts
-  (DeepSeek-V3, arXiv 2412.19437), a token goes to each group once, to the rank in its own place, and from there to the
-  experts: to G(1 − C(n − n/G, k)/C(n, k)) groups in the mean, of G that are allowed with n experts together. With
-  etp > 1 the ranks that share an expert first pool their tokens.
+- **ep**: a copy of each token for each of its k experts and back, T/t·k·h. Deduplicated (DeepSeek-V3, arXiv 2412.19437,
+  section 3.2.2; its library DeepEP; HybridEP), a token goes once to each node that has one of its experts, to the rank in the
+  same place there, and from there, at the same time as others arrive, once to each rank: to so many as tokens choose
+  (`mc.parallel.routing_choice`). With etp > 1 the ranks that share an expert first pool their tokens.
 - **dp**, **edp**: gradients and parameters of what is replicated, ψ numbers. Plain: all-reduce (2ψ through each rank).
   ZeRO 1: reduce-scatter and all-gather (2ψ). ZeRO 2 keeps gradients in pieces, so each micro-batch has its own
   reduce-scatter. ZeRO 3 gathers each layer for each micro-batch, forward and backward, and reduces its gradients (3ψ
@@ -34,12 +34,13 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from mc.config.axes import cut
 from mc.config.names import FORMAT_BYTES
 from mc.config.recompute import LAYER, parts_of
 from mc.parallel.group import Group
 from mc.parallel.message import Behind, Message, Stages, Where
+from mc.parallel.nodes import nodes_of
 from mc.parallel.plan import DUALPIPE, Plan
+from mc.parallel.routing_choice import Choice, destinations
 from mc.parallel.state import Content, contents, distinct_stages, held_parts
 from mc.transformer import DENSE, MOE, Experts, Transformer, held, parameters
 
@@ -85,14 +86,6 @@ def messages(shape: Transformer, plan: Plan) -> tuple[Message, ...]:
     return tuple(each for each in found if each.group.axes and each.count and each.bytes)
 
 
-def copies_sent(experts: Experts) -> float:
-    """To how many groups of experts a token goes in the mean, with the choice even among all that are allowed."""
-    allowed, inside = experts.group_limit, experts.count // experts.groups
-    whole = allowed * inside
-    missed = math.comb(whole - inside, experts.top_k) / math.comb(whole, experts.top_k)
-    return allowed * (1 - missed)
-
-
 def _passes(shape: Transformer, plan: Plan) -> Passes:
     everything = contents(shape, plan)
     stages = [everything[stage] for stage in distinct_stages(shape, plan)]
@@ -136,6 +129,8 @@ class _Kind(NamedTuple):
         stages: Stages = "all",
         *,
         again: bool = False,
+        to_nodes: bool = False,
+        beside: bool = False,
     ) -> Message:
         """A message of a segment."""
         return Message(
@@ -152,6 +147,8 @@ class _Kind(NamedTuple):
             behind,
             stages,
             again,
+            to_nodes,
+            beside,
         )
 
 
@@ -285,27 +282,21 @@ def _experts(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message
     tokens = plan.split.tokens / plan.tp * shape.hidden
     sent, returned = (FORMAT_BYTES[each] for each in (plan.formats.dispatch, plan.formats.combine))
     again = _repeats(plan, "experts")
-    routes: list[tuple[str, Group, float, Behind | None]] = [("", groups.ep, tokens * experts.top_k, behind)]
-    inside = plan.ep // experts.groups
-    if experts.group_limit < experts.groups and inside * experts.groups == plan.ep:
-        near, far = cut(groups.ep.axes, 1, inside), cut(groups.ep.axes, inside, experts.groups)
-        if near is not None and far is not None:
-            # Between groups once per token; inside a group to each of its experts.
-            routes = [
-                (" across groups", Group("ep across", far), tokens * copies_sent(experts), behind),
-                (" inside groups", Group("ep inside", near), tokens * experts.top_k, behind),
-            ]
-    for name, group, numbers, hidden in routes:
-        kind = _Kind("ep", group, passes)
-        out, back = numbers * sent, numbers * returned
-        yield kind.layer(f"dispatch{name}", "all-to-all", out, "experts", "forward", 1, hidden)
-        yield kind.layer(f"combine{name}", "all-to-all", back, "experts", "forward", 1, hidden)
+    for route in _routes(experts, plan):
+        kind = _Kind("ep", route.group, passes)
+        out, back = (tokens * route.copies * width for width in (sent, returned))
+        told = {"to_nodes": route.to_nodes, "beside": route.beside}
+        legs: list[tuple[str, float, Where]] = [("dispatch", out, "forward"), ("combine", back, "forward")]
+        legs += [("gradients to experts", out, "backward"), ("gradients back", back, "backward")]
+        for what, size, where in legs:
+            what = f"{what}{route.name}"
+            yield kind.layer(what, "all-to-all", size, "experts", where, 1, behind, **told)
         if again:
-            for what, size in (("dispatch", out), ("combine", back)):
-                what = f"{what} again{name}"
-                yield kind.layer(what, "all-to-all", size, "experts", "backward", 1, hidden, again=True)
-        yield kind.layer(f"gradients to experts{name}", "all-to-all", out, "experts", "backward", 1, hidden)
-        yield kind.layer(f"gradients back{name}", "all-to-all", back, "experts", "backward", 1, hidden)
+            for what, size, _ in legs[:2]:
+                what = f"{what} again{route.name}"
+                yield kind.layer(
+                    what, "all-to-all", size, "experts", "backward", 1, behind, again=True, **told
+                )
     if plan.etp > 1:
         kind = _Kind("etp", groups.etp, passes)
         pooled = tokens * experts.top_k * plan.etp
@@ -319,6 +310,30 @@ def _experts(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message
             yield kind.layer(what, "reduce-scatter", back, "experts", "backward", 1, behind, again=True)
         yield kind.layer("gradients of results", "all-gather", out, "experts", "backward", 1, behind)
         yield kind.layer("gradients of tokens", "reduce-scatter", back, "experts", "backward", 1, behind)
+
+
+class _Route(NamedTuple):
+    """A way that tokens go to experts: among whom, in how many copies each."""
+
+    name: str
+    group: Group
+    copies: float
+    to_nodes: bool = False
+    beside: bool = False
+
+
+def _routes(experts: Experts, plan: Plan) -> list[_Route]:
+    if not plan.deduplicated:
+        return [_Route("", plan.groups.ep, experts.top_k)]
+    choice = Choice(experts.count, experts.top_k, experts.groups, experts.group_limit)
+    nodes, to_ranks = nodes_of(experts, plan), destinations(choice, plan.ep)
+    if nodes is None:
+        return [_Route("", plan.groups.ep, to_ranks)]
+    to_nodes = destinations(choice, nodes.between.size)
+    return [
+        _Route(" between nodes", nodes.between, to_nodes, to_nodes=True),
+        _Route(" inside nodes", nodes.inside, to_ranks, beside=True),
+    ]
 
 
 def _replicas(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message]:

@@ -101,6 +101,8 @@ class Plan:
         layers_again: of each part of the model, in how many layers something is computed again, the first ones.
         fused_attention: whether its matrix is never in memory.
         bucket: bytes of gradients that are reduced at once.
+        deduplicated: whether a token is sent once to each node, however many of its experts are there.
+        node: ranks of a node; None if nobody said, which leaves it to groups of experts.
         config: what all this follows from.
 
     The others are as in `mc.config.plan`.
@@ -132,6 +134,8 @@ class Plan:
     overlap: OverlapConfig
     bucket: float
     optimizer: str
+    deduplicated: bool
+    node: int | None
     routing: RoutingConfig
     documents: DocumentsConfig | None
     memory_reserve: float
@@ -155,7 +159,8 @@ class Plan:
             self.recompute,
             self.layers_again,
         )
-        return hash((sizes, work, self.zero, self.zero_group, self.sequence_parallel, self.formats))
+        where = (self.deduplicated, self.node)
+        return hash((sizes, work, where, self.zero, self.zero_group, self.sequence_parallel, self.formats))
 
     @property
     def edp(self) -> int:
@@ -212,11 +217,18 @@ def build_plan(config: ExperimentConfig) -> Plan:
     """
     if config.model.transformer is None:
         raise PlanError("expected a model with a `transformer`; this one has `compute` and `exchange`")
-    return make_plan(config.plan, build_transformer(config.model.transformer), config.ranks)
+    node = config.cluster.tiers[0].fan_out
+    return make_plan(config.plan, build_transformer(config.model.transformer), config.ranks, node)
 
 
-def make_plan(config: PlanConfig, shape: Transformer, ranks: int) -> Plan:
+def make_plan(config: PlanConfig, shape: Transformer, ranks: int, node: int | None = None) -> Plan:
     """The plan that a configuration describes, for a shape on so many ranks.
+
+    Args:
+        config: the plan's.
+        shape: of the model.
+        ranks: how many take part.
+        node: ranks of a node.
 
     Raises:
         PlanError: everything that is wrong with it.
@@ -258,6 +270,8 @@ def make_plan(config: PlanConfig, shape: Transformer, ranks: int) -> Plan:
         overlap=config.overlap,
         bucket=bucket,
         optimizer=config.optimizer,
+        deduplicated=_is_deduplicated(config, shape),
+        node=node,
         routing=config.routing,
         documents=config.documents,
         memory_reserve=config.memory_reserve,
@@ -273,6 +287,13 @@ def layers_again(config: PlanConfig, shape: Transformer) -> int:
     if config.recompute == "none":
         return 0
     return config.recompute_layers or shape.layers + shape.mtp_layers
+
+
+def _is_deduplicated(config: PlanConfig, shape: Transformer) -> bool:
+    experts = shape.experts
+    if config.dispatcher is not None or experts is None:
+        return config.dispatcher == "deduplicated"
+    return experts.group_limit < experts.groups
 
 
 @lru_cache(maxsize=4096)

@@ -1,12 +1,16 @@
 """Skewed routing: the busiest rank of a layer with experts.
 
-Tokens choose experts by popularity (`mc.training.routing_choice`). Popularity is lognormal, as token counts of
+Tokens choose experts by popularity (`mc.parallel.routing_choice`). Popularity is lognormal, as token counts of
 DeepSeek-V3's layers are (github.com/deepseek-ai/DeepEP, pull request 393); its `skew` is the standard deviation of the
 logarithm. It belongs to the layer and stays: drawn once per layer and realisation. Counts come and go with each micro-batch. Experts
 lie on ranks in their order, as many on each. All ranks of the group wait for the one that receives most, in the
 exchange and in the experts' work, so what a layer takes is what it would take with all alike, times the *load factor*
 
     F = (largest number of choices that fall on one rank) / (their mean).
+
+Where a token is sent once to each node, however many of its experts are there, the network between nodes waits for the
+node that receives most tokens, which averages over its ranks (`node_load`); only what a node passes on to its ranks, and the
+experts' work, goes with the busiest rank.
 
 What ranks send is the same for all. In a part of the model with k layers the times add up, so the factor is the mean of k:
 
@@ -35,8 +39,8 @@ from numpy.typing import NDArray
 
 from mc.delays import AbstractDelay, Constant, Empirical
 from mc.errors import InputError
-from mc.parallel import Plan
-from mc.training.routing_choice import Choice
+from mc.parallel import Plan, nodes_of
+from mc.parallel.routing_choice import Choice
 from mc.training.routing_counts import draw_counts
 from mc.training.sampled import law_of_samples
 from mc.transformer import Transformer
@@ -45,6 +49,7 @@ Floats = NDArray[np.float64]
 
 _KEY = zlib.crc32(b"routing")
 _LAYERS, _MICRO_BATCHES, _TOKENS_SEEN = 2_048, 16, 128
+_NODE_LAYERS, _NODE_DRAWS = 256, 32
 # Layers at a time: what they take in memory is theirs times the tokens seen times the experts.
 _AT_ONCE = 16
 _PARTS = 16_384
@@ -65,6 +70,7 @@ class Routing:
         skew: standard deviation of the logarithm of popularity.
         capacity_factor: the most that an expert takes, over the mean; None for no limit.
         drop: whether what is beyond is dropped, and not served all the same.
+        nodes: to each of which a token is sent once; 1 where it is sent to ranks.
     """
 
     choice: Choice
@@ -73,6 +79,7 @@ class Routing:
     skew: float = 0.0
     capacity_factor: float | None = None
     drop: bool = False
+    nodes: int = 1
 
     def __post_init__(self):
         """Experts in equal parts, and enough of them."""
@@ -115,12 +122,14 @@ class LoadLaw(eqx.Module):
         transient: per micro-batch and group of ranks; of mean 1.
         mean: of their product.
         dropped: part of the choices that are not served.
+        nodes: mean load of the busiest node, for tokens that are sent once to each.
     """
 
     persistent: AbstractDelay
     transient: AbstractDelay
     mean: float = eqx.field(static=True)
     dropped: float = eqx.field(static=True)
+    nodes: float = eqx.field(static=True, default=1.0)
 
 
 @dataclass(frozen=True)
@@ -149,7 +158,7 @@ def routing_of(shape: Transformer, plan: Plan) -> Routing:
     # A group has etp x ep ranks. Each cp rank has its own tokens, and so has, for the experts, each tp rank: tensor
     # parallel ranks hold different tokens between the products, or would choose the same experts for copies.
     per_rank = plan.micro_batch * plan.sequence_length / (plan.tp * plan.cp)
-    given = plan.routing
+    given, nodes = plan.routing, nodes_of(experts, plan)
     return Routing(
         choice,
         plan.ep,
@@ -157,6 +166,7 @@ def routing_of(shape: Transformer, plan: Plan) -> Routing:
         given.skew,
         given.capacity_factor,
         given.overflow == "drop" and given.capacity_factor is not None,
+        1 if nodes is None else nodes.between.size,
     )
 
 
@@ -180,27 +190,35 @@ def load_law(routing: Routing, layers: int = 1) -> LoadLaw:
         _law(transient, highest / persistent.min(), bounded=routing.capacity < math.inf),
         float(loads.factor.mean()),
         float(loads.dropped.mean()),
+        node_load(routing.choice, routing.nodes, routing.skew),
     )
 
 
 @lru_cache(maxsize=256)
-def destinations(choice: Choice, parts: int, skew: float = 0.0) -> float:
-    """To how many of equal parts of the experts (ranks, nodes) a token goes, on average.
+def node_load(
+    choice: Choice, nodes: int, skew: float, layers: int = _NODE_LAYERS, draws: int = _NODE_DRAWS
+) -> float:
+    """Tokens that the busiest node receives, each once, over the mean: the mean over layers.
 
-    A token is sent to each of them once, so in a dispatch a rank sends tokens x (this number) copies, of which
-    1/parts stay in its own part. Without groups it is parts·(1 − C(E − E/parts, k)/C(E, k)), whatever the skew:
-    before popularity is known, any k experts are as likely as any others. With groups it is found from tokens.
+    Of tokens without number, since a node gets thousands of a micro-batch. A draw serves tokens for all rotations of
+    groups, and of nodes inside of groups, so that without skew all are exactly alike.
     """
-    experts, k = choice.experts, choice.top_k
-    if not choice.is_limited:
-        return parts * (1 - math.comb(experts - experts // parts, k) / math.comb(experts, k))
+    if nodes == 1 or skew == 0:
+        return 1.0
     rng = np.random.default_rng(_KEY)
-    visited = []
-    for log_popularity in _popularity(rng, choice, skew, _LAYERS // 8):
-        scores = choice.scores(rng, log_popularity, _TOKENS_SEEN)
-        chosen = scores >= choice.needed(scores)
-        visited.append(chosen.reshape(*chosen.shape[:-1], parts, -1).any(axis=-1).sum(axis=-1).mean())
-    return float(np.mean(visited))
+    members, inside = choice.experts // choice.groups, max(nodes // choice.groups, 1)
+    found = []
+    for _ in range(layers):
+        popularity = np.float32(skew) * rng.standard_normal((1, choice.experts), np.float32)
+        drawn = choice.balanced_scores(rng, np.zeros_like(popularity), draws * choice.groups)
+        blocks = drawn.reshape(-1, choice.groups, members)
+        turned = np.concatenate(
+            [np.roll(blocks, turn * members // inside, axis=-1) for turn in range(inside)]
+        )
+        chosen = choice.chosen(popularity + turned.reshape(-1, choice.experts))
+        visits = chosen.reshape(len(chosen), nodes, -1).any(axis=-1).mean(axis=0)
+        found.append(visits.max() / visits.mean())
+    return float(np.mean(found))
 
 
 def direct_load(rng: np.random.Generator, routing: Routing, layers: int, micro_batches: int) -> Loads:

@@ -8,6 +8,7 @@ part is waited for that does not hide:
   is at most the `overlap` that the chip reaches, since the message takes part of the chip and of its memory, and at most
   the time of those products;
 - behind another micro-batch (experts): likewise, but for the limit;
+- tokens that are sent once to each node, and from there to its ranks at the same time: the longer of the two;
 - behind attention (keys and values of a ring): all but what takes longer than the attention to those that came before,
   which is (c − 1)/c of it;
 - behind the layers before (gathers and reductions of ZeRO 3): all but what takes longer than the pass, and but for the
@@ -43,6 +44,8 @@ from mc.transformer import (
 # The passes that schedules tell apart.
 FORWARD, INPUT, WEIGHT = "forward", "backward_input", "backward_weight"
 PASSES = (FORWARD, INPUT, WEIGHT)
+# The dimension whose messages carry tokens to experts.
+ROUTED = "ep"
 # Dimensions whose messages are of replicas.
 REPLICATED = ("dp", "edp")
 # Schedules that run gradients of inputs and of weights one without the other.
@@ -60,6 +63,8 @@ class PassTime:
         attention: seconds of `compute` that attention among tokens takes, in proportion to their pairs.
         waiting: seconds that computing waits for messages, by dimension.
         latency: seconds of `waiting` that messages of no size would take.
+        to_nodes: seconds in which tokens move between nodes, sent once to each, and
+        to_ranks: to the ranks of experts, at the same time; `waiting` has the larger one.
         host: seconds that the host takes beyond all of that.
         exchanges: how many times ranks wait for each other.
     """
@@ -70,6 +75,8 @@ class PassTime:
     attention: Number
     waiting: Mapping[str, Number]
     latency: Number
+    to_nodes: Number
+    to_ranks: Number
     host: Number
     exchanges: Number
 
@@ -77,6 +84,20 @@ class PassTime:
     def seconds(self) -> Number:
         """In all."""
         return self.compute + sum(self.waiting.values()) + self.host
+
+    def tokens(self, ranks: Number = 1.0, nodes: Number = 1.0) -> Number:
+        """Seconds of tokens to experts where the busiest rank, and the busiest node, get so many times the mean."""
+        return maximum(nodes * self.to_nodes, ranks * self.to_ranks)
+
+    def growing(self, ranks: float, nodes: float) -> float:
+        """What of the seconds of tokens goes with the load of the busiest rank, by a line through those at these loads.
+
+        All of them where ranks wait for each other; where nodes do, as much as takes `nodes` times as long when the
+        load is `ranks`.
+        """
+        if nodes * self.to_nodes < ranks * self.to_ranks:
+            return self.to_ranks
+        return self.to_nodes * (nodes - 1.0) / (ranks - 1.0) if ranks > 1.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +139,8 @@ class _Pass:
     waiting: dict[str, Number] = field(default_factory=dict)
     behind: dict[str, Number] = field(default_factory=dict)
     latency: Number = 0.0
+    to_nodes: Number = 0.0
+    to_ranks: Number = 0.0
     exchanges: Number = 0.0
     collectives: Number = 0.0
 
@@ -127,6 +150,8 @@ class _Pass:
             for name, seconds in theirs.items():
                 mine[name] = mine.get(name, 0.0) + times * seconds
         self.latency = self.latency + times * other.latency
+        self.to_nodes = self.to_nodes + times * other.to_nodes
+        self.to_ranks = self.to_ranks + times * other.to_ranks
         self.exchanges = self.exchanges + times * other.exchanges
         self.collectives = self.collectives + times * other.collectives
 
@@ -207,7 +232,27 @@ class _Builder:
                 continue
             ahead = message.where == "forward"
             into, beside = (passes[FORWARD], forward) if ahead else (passes[INPUT], inputs)
-            self._send(into, message, beside, weights)
+            if message.dimension == ROUTED:
+                self._carry(into, message)
+            else:
+                self._send(into, message, beside, weights)
+
+    def _carry(self, into: _Pass, message: Message) -> None:
+        """Tokens to experts: those between nodes and those inside of them add up apart."""
+        price, reached = self._price(message), self.reached
+        shown = message.each * (1.0 if message.blocking else 1.0 - reached.overlap)
+        if message.to_nodes:
+            into.to_nodes = into.to_nodes + shown * price.seconds
+        else:
+            into.to_ranks = into.to_ranks + shown * price.seconds
+        if message.beside:
+            return
+        into.collectives = into.collectives + message.each
+        into.latency = into.latency + shown * price.latency
+        if message.blocking:
+            late = message.each * reached.wait
+            into.wait(message.dimension, late, late)
+            into.exchanges = into.exchanges + message.each
 
     def _send(self, into: _Pass, message: Message, beside: Tally, weights: Tally) -> None:
         price, reached = self._price(message), self.reached
@@ -258,6 +303,9 @@ class _Builder:
         busies: dict[str, Number] = {}
         for name, found in passes.items():
             waits[name] = waiting = dict(found.waiting)
+            if self.plan.ep > 1 and name != WEIGHT:
+                tokens = maximum(found.to_nodes, found.to_ranks)
+                waiting[ROUTED] = waiting.get(ROUTED, 0.0) + tokens
             busy = found.work.compute + sum(waiting.values())
             # With weights' gradients a backward pass has more to hide behind.
             more = passes[WEIGHT].work.compute if name == INPUT and not self.apart else 0.0
@@ -283,6 +331,8 @@ class _Builder:
                     attention=found.work.attention,
                     waiting=waits[name],
                     latency=found.latency,
+                    to_nodes=found.to_nodes,
+                    to_ranks=found.to_ranks,
                     host=positive(hosts[name] - busies[name]) if name in hosts else 0.0,
                     exchanges=found.exchanges,
                 )

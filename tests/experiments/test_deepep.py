@@ -14,10 +14,10 @@ from experiments.deepep import (
     fit,
     load,
     main,
-    received,
     study,
     summary,
 )
+from mc.training.routing import node_load
 
 FIRST = Row("V1", "normal", "H800", 32, "CX7", "dispatch", "GB/s", 58.0, np.nan, False)
 
@@ -60,8 +60,8 @@ def test_without_sending_once_per_node_it_does_not_fit():
 
 def test_a_node_averages_what_its_ranks_do_not():
     choice = choice_on(8, limited=True)
-    assert received(choice, 64, 0.0, 2, 2) == pytest.approx(1)
-    node, rank = (received(choice, parts, 0.8, 10, 4) for parts in (8, 64))
+    assert node_load(choice, 64, 0.0, 2, 2) == pytest.approx(1)
+    node, rank = (node_load(choice, parts, 0.8, 10, 4) for parts in (8, 64))
     assert 1 < node < 1.5 < rank
 
 

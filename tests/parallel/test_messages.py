@@ -1,13 +1,10 @@
 """Messages against what papers count."""
 
-import itertools
-from dataclasses import replace
-
 import pytest
 
 from mc.collectives import bus_factor
-from mc.parallel import Message, copies_sent, messages
-from mc.transformer import Experts, Transformer, parameters
+from mc.parallel import Message, messages
+from mc.transformer import Transformer, parameters
 from tests.parallel.plans import GPT, plan, shipped
 
 B, S, H, L = 3, 2048, GPT.hidden, GPT.layers
@@ -301,35 +298,6 @@ def test_experts_have_replicas_of_their_own():
     assert sum(each.total for each in dense) == pytest.approx(
         4 * (count.total - shape.layers * 8 * count.expert)
     )
-
-
-@pytest.mark.parametrize(
-    ("count", "top_k", "groups", "limit"),
-    [(8, 2, 4, 2), (12, 3, 4, 3), (8, 4, 2, 2), (12, 2, 3, 1), (9, 3, 3, 3)],
-)
-def test_groups_that_a_token_goes_to(count, top_k, groups, limit):
-    """Counted over all choices of `top_k` experts among those of the allowed groups."""
-    inside = count // groups
-    choices = list(itertools.combinations(range(limit * inside), top_k))
-    mean = sum(len({each // inside for each in choice}) for choice in choices) / len(choices)
-    experts = Experts(count, top_k, 64, groups=groups, group_limit=limit)
-    assert copies_sent(experts) == pytest.approx(mean, rel=1e-12)
-
-
-def test_limited_routing_sends_a_token_once_to_each_node():
-    """DeepSeek-V3, section 3.2.2: at most four nodes, then by NVLink to the experts there."""
-    shape = shipped("deepseek-v3")
-    keys = {"pp": 16, "ep": 64, "global_batch": 2048, "sequence_length": 4096, "layers_per_stage": "spread"}
-    found = only(messages(shape, plan(shape, 2048, formats={"dispatch": "fp8"}, **keys)), dimension="ep")
-    far = [each for each in found if each.what.startswith("dispatch across")]
-    near = [each for each in found if each.what.startswith("dispatch inside")]
-    assert [each.group.axes for each in (*far, *near)] == [((8, 8),), ((8, 1),)]
-    copies = far[0].bytes / (4096 * 7168)
-    assert 3 < copies == copies_sent(shape.experts) < 4
-    assert near[0].bytes == 4096 * 7168 * 8
-    free = replace(shape, experts=replace(shape.experts, group_limit=8))
-    (one,) = only(messages(free, plan(free, 2048, **keys)), what="dispatch")
-    assert (one.group.axes, one.bytes) == (((64, 1),), 2 * 4096 * 7168 * 8)
 
 
 def test_two_copies_of_a_model_add_up_their_gradients():

@@ -7,16 +7,15 @@ import pytest
 from scipy import stats
 
 from mc.delays import Constant, draw
+from mc.parallel.routing_choice import Choice
 from mc.training.routing import (
     Routing,
     RoutingError,
-    destinations,
     direct_load,
     load_law,
     routing_of,
 )
 from mc.training.routing import _table as table
-from mc.training.routing_choice import Choice
 from mc.training.routing_counts import draw_counts
 from tests.parallel.plans import GPT, plan, shipped
 from tests.stats import assert_fraction, assert_mean, assert_same_law
@@ -184,26 +183,6 @@ def test_waiting_serves_all():
     assert load_law(waiting).dropped == 0
 
 
-@pytest.mark.parametrize("skew", [0.0, 1.5])
-def test_destinations(skew):
-    """Counted on tokens, each with a popularity of its own: the skew of which makes no difference."""
-    choice, parts = Choice(32, 4), 8
-    rng = np.random.default_rng(8)
-    scores = choice.scores(rng, np.float32(skew) * rng.standard_normal((10_000, 32), np.float32), 1)
-    visited = (scores >= choice.needed(scores)).reshape(-1, parts, 4).any(axis=-1).sum(axis=-1)
-    assert_mean(visited, destinations(choice, parts, skew))
-    assert destinations(choice, 1) == 1
-    assert destinations(choice, 32) == pytest.approx(4)
-
-
-def test_destinations_with_groups():
-    # DeepSeek-V3 on 8 nodes, a group on each. The 4 nodes allowed are those with the best experts, so nearly all are
-    # used: more than the 3.6 of experts that are drawn from any 4.
-    choice = Choice(256, 8, 8, 4)
-    assert destinations(Choice(128, 8), 4) + 0.2 < destinations(choice, 8) <= 4
-    assert destinations(choice, 8) < destinations(Choice(256, 8), 8)
-
-
 def test_routing_of_a_plan():
     shape = shipped("deepseek-v3")
     found = routing_of(
@@ -221,7 +200,7 @@ def test_routing_of_a_plan():
             routing={"skew": 0.3},
         ),
     )
-    assert found == Routing(Choice(256, 8, 8, 4), 32, 2 * 4_096 * 32 // 2, skew=0.3)
+    assert found == Routing(Choice(256, 8, 8, 4), 32, 2 * 4_096 * 32 // 2, skew=0.3, nodes=8)
     with pytest.raises(RoutingError, match="expected a transformer with experts; got one without"):
         routing_of(GPT, plan(GPT, 8, global_batch=8, sequence_length=2_048))
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mc.training.routing_choice import Choice
+from mc.parallel.routing_choice import Choice, destinations
 from tests.stats import assert_fraction, assert_mean
 
 CHOICES = [
@@ -94,3 +94,30 @@ def test_balanced_scores_are_scores():
     assert taken.sum() == 8_000
     assert (taken.reshape(4, 3).sum(axis=1) == 2_000).all()
     assert_fraction(int(taken[0]), 4_000, 2 / 12)
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_tokens_take_what_sorting_says(choice):
+    scores = np.random.default_rng(4).standard_normal((200, choice.experts)).astype(np.float32)
+    found = choice.chosen(scores)
+    assert [set(np.flatnonzero(each)) for each in found] == [chosen(choice, each) for each in scores]
+
+
+@pytest.mark.parametrize("skew", [0.0, 1.5])
+def test_destinations(skew):
+    """Counted on tokens, each with a popularity of its own: the skew of which makes no difference."""
+    choice, parts = Choice(32, 4), 8
+    rng = np.random.default_rng(8)
+    scores = choice.scores(rng, np.float32(skew) * rng.standard_normal((10_000, 32), np.float32), 1)
+    visited = choice.chosen(scores).reshape(-1, parts, 4).any(axis=-1).sum(axis=-1)
+    assert_mean(visited, destinations(choice, parts))
+    assert destinations(choice, 1) == 1
+    assert destinations(choice, 32) == pytest.approx(4)
+
+
+def test_destinations_with_groups():
+    # DeepSeek-V3 on 8 nodes, a group on each. The 4 nodes allowed are those with the best experts, so nearly all are
+    # used: more than the 3.6 of experts that are drawn from any 4.
+    choice = Choice(256, 8, 8, 4)
+    assert destinations(Choice(128, 8), 4) + 0.2 < destinations(choice, 8) <= 4
+    assert destinations(choice, 8) < destinations(Choice(256, 8), 8)
