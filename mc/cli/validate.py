@@ -8,7 +8,7 @@ import typer
 from mc.cli.options import Overrides
 from mc.config import ExperimentConfig, Kind, load_any
 from mc.document import ConfigError
-from mc.parallel import PlanError, checked_plan
+from mc.errors import InputError
 
 
 def validate(
@@ -25,11 +25,13 @@ def validate(
         try:
             found, config = load_any(file, overrides or (), kind)
             if isinstance(config, ExperimentConfig) and config.model.transformer is not None:
+                from mc.parallel import checked_plan
+
                 checked_plan(config)
         except ConfigError as error:
             broken = True
             print(error, file=sys.stderr)
-        except PlanError as error:
+        except InputError as error:
             broken = True
             print(f"{file}: {error}", file=sys.stderr)
         else:

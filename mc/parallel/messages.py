@@ -31,6 +31,7 @@ network, `attention` keys and values, `mla_up` with sequence parallelism the gat
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -129,8 +130,6 @@ class _Kind(NamedTuple):
         stages: Stages = "all",
         *,
         again: bool = False,
-        to_nodes: bool = False,
-        beside: bool = False,
     ) -> Message:
         """A message of a segment."""
         return Message(
@@ -147,8 +146,6 @@ class _Kind(NamedTuple):
             behind,
             stages,
             again,
-            to_nodes,
-            beside,
         )
 
 
@@ -285,18 +282,20 @@ def _experts(shape: Transformer, plan: Plan, passes: Passes) -> Iterator[Message
     for route in _routes(experts, plan):
         kind = _Kind("ep", route.group, passes)
         out, back = (tokens * route.copies * width for width in (sent, returned))
-        told = {"to_nodes": route.to_nodes, "beside": route.beside}
-        legs: list[tuple[str, float, Where]] = [("dispatch", out, "forward"), ("combine", back, "forward")]
-        legs += [("gradients to experts", out, "backward"), ("gradients back", back, "backward")]
+        legs: list[tuple[str, float, Where]] = [
+            ("dispatch", out, "forward"),
+            ("combine", back, "forward"),
+            ("gradients to experts", out, "backward"),
+            ("gradients back", back, "backward"),
+        ]
         for what, size, where in legs:
             what = f"{what}{route.name}"
-            yield kind.layer(what, "all-to-all", size, "experts", where, 1, behind, **told)
+            yield route.taken(kind.layer(what, "all-to-all", size, "experts", where, 1, behind))
         if again:
             for what, size, _ in legs[:2]:
                 what = f"{what} again{route.name}"
-                yield kind.layer(
-                    what, "all-to-all", size, "experts", "backward", 1, behind, again=True, **told
-                )
+                found = kind.layer(what, "all-to-all", size, "experts", "backward", 1, behind, again=True)
+                yield route.taken(found)
     if plan.etp > 1:
         kind = _Kind("etp", groups.etp, passes)
         pooled = tokens * experts.top_k * plan.etp
@@ -320,6 +319,10 @@ class _Route(NamedTuple):
     copies: float
     to_nodes: bool = False
     beside: bool = False
+
+    def taken(self, message: Message) -> Message:
+        """A message that goes this way."""
+        return replace(message, to_nodes=self.to_nodes, beside=self.beside)
 
 
 def _routes(experts: Experts, plan: Plan) -> list[_Route]:
