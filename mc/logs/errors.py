@@ -5,3 +5,14 @@ from mc.errors import InputError
 
 class LogError(InputError):
     """A file cannot be imported; the text begins with `file:` or `file:line:` and says what would do."""
+
+    def __init__(self, text: str):
+        """Args: text, of which is shown what can be."""
+        super().__init__(printable(text))
+
+
+def printable(text: str) -> str:
+    """A text on one line, whatever a file holds, with nothing that a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

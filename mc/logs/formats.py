@@ -85,7 +85,7 @@ _ALL = (
         nccl_tests.NAME,
         "text of nccl-tests and rccl-tests, and messages of NCCL",
         re.compile(
-            r"\d[ \t]+\d+[ \t]+(?:u?int(?:8|32|64)|float|half|double|bfloat16|fp?8_?e\dm\d)[ \t]+(?:sum|prod|min|max|avg|none|-?\d)"
+            r"(?<=\d)[ \t]+(?:u?int(?:8|32|64)|float|half|double|bfloat16|fp?8_?e\dm\d)[ \t]+(?:sum|prod|min|max|avg|none|-?\d)"
             r"|size[ \t]+count[ \t]+type|\bnccl-tests version|Algorithm   \||\] NCCL INFO"
         ),
         _nccl,
@@ -120,7 +120,8 @@ def recognise(source: Source) -> str:
         for each in _ALL:
             if each.signature.search(block):
                 return each.name
-    if first is not None and tables.looks_like_table(first):
+    suffix = source.path.with_suffix("").suffix if source.compressed else source.path.suffix
+    if first is not None and (suffix in (".csv", ".tsv", ".jsonl") or tables.looks_like_table(first)):
         return _TABLE.name
     raise LogError(
         f"{source.name}: expected a log or table of one of {', '.join(FORMATS)}; got nothing that looks like one"

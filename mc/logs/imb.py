@@ -16,8 +16,7 @@ from mc.logs.source import Source
 
 NAME = "imb"
 SIGNATURE = re.compile(
-    r"#bytes #repetitions|#repetitions +t_min\[usec\]|Intel \(?R?\)? ?MPI Benchmark|^\W*Benchmarking \w+\W*$",
-    re.M,
+    r"#bytes #repetitions|#repetitions +t_min\[usec\]|Intel ?\(R\) MPI Benchmark|# Benchmarking \w"
 )
 
 _TITLE = re.compile(r"^\W*Benchmarking (?P<name>\w+)\W*$")

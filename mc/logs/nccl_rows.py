@@ -15,7 +15,7 @@ from mc.logs.names import DATATYPE_BYTES, REDUCTIONS
 from mc.logs.printed import Printed, printed
 
 HEAD = re.compile(
-    r"^\W*?(?P<size>\d{1,19})\s+(?P<count>\d{1,19})\s+(?P<type>"
+    r"(?P<size>\d{1,19})\s+(?P<count>\d{1,19})\s+(?P<type>"
     + "|".join(sorted(DATATYPE_BYTES, key=len)[::-1])
     + r")\b"
 )
@@ -88,8 +88,10 @@ class Layout:
 
 def read_layout(text: str) -> Layout | None:
     """The layout that a heading `size count type redop root time algbw busbw #wrong ...` describes."""
+    if "algbw" not in text:
+        return None
     words = [word.lower().lstrip("#") for word in text.replace("# ", " ").split()]
-    if words[:3] != ["size", "count", "type"] or "algbw" not in words:
+    if words[:3] != ["size", "count", "type"]:
         return None
     first = next((place for place, word in enumerate(words) if word in ("time", "cputime")), None)
     if first is None:
@@ -100,15 +102,20 @@ def read_layout(text: str) -> Layout | None:
             halves.append([])
         if word != "timestamp":
             halves[-1].append({"cputime": "time", "error": "wrong"}.get(word, word))
+    if not all(set(_HALF) <= set(half) for half in halves[:2]):
+        return None
     return Layout("root" in words[:first], tuple(tuple(half) for half in halves[:2]))
 
 
 def read_head(text: str) -> Head | None:
     """The left side of a row, or None if the text is no row."""
-    match = HEAD.match(text)
+    stripped = text.lstrip(" \t|>*`")
+    if not stripped[:1].isdigit():
+        return None
+    match = HEAD.match(stripped)
     if match is None:
         return None
-    rest = text[match.end() :]
+    rest = stripped[match.end() :]
     word = re.match(r"\s+([A-Za-z]\w*)(?=[\s-]|$|\d)", rest)
     reduction = ""
     if word is not None and word[1] in REDUCTIONS:
@@ -155,10 +162,12 @@ def read_halves(rest: str, layout: Layout | None) -> tuple[int | None, dict[bool
 
 
 def _half(words: dict[str, str]) -> Half:
-    figures = {name: printed(words[name]) for name in _HALF if name in words}
-    time, algbw, busbw = (figures.get(name) for name in _HALF)
+    if not all(name in words for name in _HALF):
+        raise RowError("rows cut short: a time without its bandwidths")
+    figures = {name: printed(words[name]) for name in _HALF}
+    time, algbw, busbw = (figures[name] for name in _HALF)
     if time is None or algbw is None or busbw is None:
-        bad = next(words[name] for name in _HALF if name not in words or figures[name] is None)
+        bad = next(words[name] for name in _HALF if figures[name] is None)
         kind = "no number" if bad.lower().lstrip("+-") not in ("nan", "inf", "infinity") else bad
         raise RowError(f"a row with {kind} where a time or bandwidth should be")
 

@@ -68,7 +68,7 @@ class NcclTable:
         text = f"{head.size} bytes, time {half.time.value:g}"
         if head.size == 0:
             self._sink.skip("rows of zero bytes", line, text)
-        elif half.time.value <= 0:
+        elif half.time.value * _MICRO <= 0:
             self._sink.skip("rows whose time is zero or negative", line, text)
         else:
             self._entries.append(_Entry(head, root, in_place, half, line))

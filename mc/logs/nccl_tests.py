@@ -58,6 +58,10 @@ _FOREIGN = (
         "versions and places of libraries",
     ),
 )
+# What the comments that say something have in them.
+_WORDS = ("Rank", "nccl-tests", "rccl-tests", "Collective test", "nThread", "Using devices")
+# Of a file that is hardly a log, only so many lines are told apart by what they are instead of rows.
+_CLASSIFIED = 20_000
 _OTHER = "lines that are no row of a table"
 
 
@@ -82,6 +86,7 @@ class NcclReader:
         self._run = Run()
         self._messages = Messages()
         self._section = ""
+        self._skipped = 0
         self._table: NcclTable | None = None
         self._streams: dict[str, _Stream] = {}
 
@@ -168,23 +173,31 @@ class NcclReader:
                 self._close()
             stream.layout = layout
             return
-        if (units := _UNITS.match(text)) is not None:
+        if "(B)" in text and (units := _UNITS.match(text)) is not None:
             self._check_units(number, units["units"])
             return
-        if (section := _SECTION.match(text)) is not None:
+        if text.startswith(("##", "===")) and (section := _SECTION.match(text)) is not None:
             self._close()
             self._section = section["title"]
             return
         comment = text.lstrip(" \t#")
-        if self._program_says(comment) or _KNOWN_COMMENT.match(comment):
+        if any(word in comment for word in _WORDS) and self._program_says(comment):
             return
         self._messages.hear_version(text)
-        if (program := _PROGRAM.search(text)) is not None:
+        if "_perf" in text and (program := _PROGRAM.search(text)) is not None:
             self._run.program = self._run.program or program["program"]
-        if text.lstrip().startswith("#"):
-            return
-        reason = next((name for pattern, name in _FOREIGN if pattern.search(text)), _OTHER)
-        self.sink.skip(reason, number, text)
+        if not text.lstrip().startswith("#"):
+            self._skip(number, text, comment)
+
+    def _skip(self, number: int, text: str, comment: str) -> None:
+        """A line that says nothing."""
+        self._skipped += 1
+        if self._skipped > _CLASSIFIED:
+            self.sink.skip(_OTHER, number, text)
+        elif not _KNOWN_COMMENT.match(comment):
+            self.sink.skip(
+                next((name for pattern, name in _FOREIGN if pattern.search(text)), _OTHER), number, text
+            )
 
     def _program_says(self, comment: str) -> bool:
         """Takes in a comment of the program; whether it was one."""

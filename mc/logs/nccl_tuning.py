@@ -72,7 +72,7 @@ class Tuning:
             return
         cells = _CELL.findall(text)
         collective = collective_of(name)
-        if collective is None or not cells or len(cells) % 3:
+        if collective is None or not cells or len(cells) % 3 or len(cells) > 3 * len(_ORDER):
             return
         algorithms = self._algorithms
         if len(algorithms) * 3 != len(cells):

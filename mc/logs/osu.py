@@ -15,9 +15,7 @@ from mc.logs.sink import Sink
 from mc.logs.source import Source
 
 NAME = "osu"
-SIGNATURE = re.compile(
-    r"^\W*OSU (?:MPI|NCCL|XCCL|OpenSHMEM|UPC)\S* .{0,80}Test|^\W*OSU .{0,80}Latency Test", re.M
-)
+SIGNATURE = re.compile(r"OSU [A-Z][A-Za-z]+\S{0,20} .{0,80}Test")
 
 _TITLE = re.compile(
     r"^\W*(?P<name>OSU (?P<library>[A-Za-z]+)\S*\s(?P<what>.*?) Test)(?:\s+v(?P<version>[\d.]+))?\s*$"

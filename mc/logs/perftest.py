@@ -12,10 +12,7 @@ from mc.logs.sink import Sink
 from mc.logs.source import Source
 
 NAME = "perftest"
-SIGNATURE = re.compile(
-    r"#bytes +(?:#sl +)?#iterations|^\s*(?:RDMA_\w+|Send|Atomic\b.{0,20}) (?:Bidirectional )?(?:BW|Latency)(?: \w+)? Test",
-    re.M,
-)
+SIGNATURE = re.compile(r"#bytes +(?:#sl +)?#iterations")
 
 _TITLE = re.compile(
     r"^\s*(?P<name>(?P<verb>RDMA_\w+|Send|Atomic \w+|Raw \w+)\s+(?P<both>Bidirectional )?(?P<what>BW|Latency)\b.*?Test.*?)\s*$"

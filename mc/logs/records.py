@@ -6,6 +6,7 @@ what JSON calls a number and nobody could use (1e999). Nothing here raises: what
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -40,12 +41,20 @@ def text(value: Any) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
+def _parsed(written: str) -> Any:
+    """The value of a JSON text; halves of surrogate pairs, which no file could keep, are replaced."""
+    return json.loads(_SURROGATE.sub(r"\\ufffd", written) if "\\u" in written else written)
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+
+
 def document(source: Source, sink: Sink) -> Any:
     """The one JSON value that a file holds; raises LogError."""
     try:
-        return json.loads(source.text())
+        return _parsed(source.text())
     except json.JSONDecodeError as error:
-        early = error.pos >= len(error.doc.rstrip()) - 1
+        early = error.pos >= len(error.doc.rstrip()) - 1 or error.msg.startswith("Unterminated")
         what = (
             "ends before its value does, as a run that failed leaves it" if early else f"is none: {error.msg}"
         )
@@ -77,7 +86,7 @@ def _values(source: Source, sink: Sink) -> Iterator[tuple[int | None, Any]]:
             return
         elif written.strip(" \t,[]"):
             try:
-                yield line, json.loads(written.strip().rstrip(","))
+                yield line, _parsed(written.strip().rstrip(","))
             except (ValueError, RecursionError):
                 sink.skip("lines that are no JSON", line, written)
 

@@ -21,6 +21,11 @@ from mc.logs.understood import EXAMPLES, Skipped, UnderstoodFile, UnderstoodTabl
 
 _LONGEST = 60
 _NOTE = re.compile(r"^## (?P<key>[a-z_]+): (?P<value>.*)$")
+# What fits into the columns; more cannot have been measured.
+_LIMITS = {
+    **dict.fromkeys(("ranks", "nodes", "channels", "process"), 2**31),
+    **dict.fromkeys(("bytes", "iteration", "iterations", "wrong"), 2**63),
+}
 GIVEN = "given by the user"
 
 
@@ -133,6 +138,9 @@ class Draft:
 
     def know(self, name: str, value: Any, how: str) -> None:
         """States what holds for all rows, unless it is known already; the first who knows is right."""
+        if name in _LIMITS and value is not None and not 0 < value < _LIMITS[name]:
+            self.remark(f"{name} {value} {how} cannot be")
+            return
         if value is not None and name not in self.facts:
             self.facts[name] = value
             self.inferred[name] = how
@@ -151,7 +159,13 @@ class Draft:
 
     def add(self, row: dict[str, Any]) -> None:
         """A row; its own columns go before the facts of the table."""
-        self.waiting.append(row)
+        time = row.get("time_s")
+        if time is not None and not 0 < time < math.inf:
+            self._sink.skip("rows whose time is zero or beyond any measurement", row.get("line"))
+        elif any(row.get(name) is not None and row[name] >= most for name, most in _LIMITS.items()):
+            self._sink.skip("rows with a number beyond any measurement", row.get("line"))
+        else:
+            self.waiting.append(row)
 
     @property
     def is_empty(self) -> bool:

@@ -5,6 +5,7 @@ text is refused by what it is. A line beyond `MAXIMUM_LINE` is passed over in pi
 beyond `MAXIMUM_BYTES` of text is refused, so that a bomb ends. Nothing is ever unpickled.
 """
 
+import contextlib
 import gzip
 import io
 import os
@@ -12,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 from mc.logs.errors import LogError
 
@@ -110,14 +110,18 @@ class Source:
         except (OSError, EOFError, zlib.error) as error:
             raise LogError(f"{self.name}: cannot be read: {_reason(error)}") from None
 
-    def _text(self) -> io.TextIOWrapper:
+    @contextlib.contextmanager
+    def _text(self) -> Iterator[io.TextIOWrapper]:
         try:
-            raw: BinaryIO = _Counted(self.path, self.advance)
+            raw = _Counted(self.path, self.advance)
         except OSError as error:
             raise LogError(f"{self.name}: cannot be read: {_reason(error)}") from None
-        stream = gzip.GzipFile(fileobj=raw) if self.compressed else raw
-        buffered = io.BufferedReader(stream, _BLOCK)  # pyright: ignore[reportArgumentType]
-        return io.TextIOWrapper(buffered, self.encoding, errors="replace")
+        # What unpacks a file leaves it open.
+        with raw:
+            stream = gzip.GzipFile(fileobj=raw) if self.compressed else raw
+            buffered = io.BufferedReader(stream, _BLOCK)  # pyright: ignore[reportArgumentType]
+            with io.TextIOWrapper(buffered, self.encoding, errors="replace") as text:
+                yield text
 
 
 class _Counted(io.FileIO):
@@ -201,7 +205,7 @@ def _encoding(name: str, head: bytes) -> str:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     nul = head.count(0)
-    if nul > len(head) // 3 and (not any(head[1::2]) or not any(head[::2])):
+    if len(head) // 3 < nul < len(head) and not (any(head[1::2]) and any(head[::2])):
         raise LogError(
             f"{name}: expected UTF-8 text; got what looks like UTF-16 without its mark: save it as UTF-8"
         )

@@ -149,6 +149,8 @@ def _all_plain(heading: str) -> bool:
 def _is_heading(line: str) -> bool:
     """Whether a comment is the heading of a table: names cut by a delimiter, and no sentence."""
     stripped = line.lstrip("# ")
+    if not any(delimiter in stripped for delimiter in _DELIMITERS):
+        return False
     words = _splitter(stripped)(stripped)
     return len(words) > 1 and all(re.fullmatch(r"\s*[\w./%()-]{1,30}\s*", word) for word in words)
 

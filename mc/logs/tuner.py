@@ -34,7 +34,7 @@ _ALGORITHMS = {
     "PAT": "pat",
 }
 SIGNATURE = re.compile(
-    rf"^\s*(?:{'|'.join(_COLLECTIVES.values())})\s*,\s*\d+\s*,\s*\d+\s*,\s*(?:{'|'.join(_ALGORITHMS.values())})\s*,"
+    rf"^[ \t]*(?:{'|'.join(_COLLECTIVES.values())})\s*,\s*\d+\s*,\s*\d+\s*,\s*(?:{'|'.join(_ALGORITHMS.values())})\s*,"
     r"\s*(?:ll|ll128|simple)\s*,\s*-?\d+",
     re.M | re.I,
 )

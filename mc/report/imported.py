@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mc.logs import Imported, Prior, UnderstoodFile, UnderstoodTable
+from mc.logs.errors import printable
 from mc.units import Dimension, format_quantity
 
 # What an operation's heading already says.
@@ -38,7 +39,7 @@ def imported_text(found: Imported) -> str:
     lines += _prior_lines(found.priors)
     if found.choices:
         lines.append(f"{_count(len(found.choices), 'choice')} of NCCL's tuner (`--json` lists them)")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _file_lines(file: UnderstoodFile) -> list[str]:

@@ -4,22 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mc.logs import Hints, LogError, read_logs
+from mc.logs import LogError
 from tests.logs.dialects import DIALECTS, Point, printed_time, write
 
 POINTS = [Point(1024, 10.5, 11.25), Point(1 << 20, 123.4, 99.5), Point(1 << 30, 12345.6, 20000.0)]
-
-
-@pytest.fixture
-def read(tmp_path):
-    """Reads a text as a file of this name; returns what was imported."""
-
-    def of(text, name="job.log", **hints):
-        path = tmp_path / name
-        path.write_bytes(text.encode())
-        return read_logs([path], Hints(**hints))
-
-    return of
 
 
 def points_at(words: int, rates: tuple[float, float]) -> Point:
