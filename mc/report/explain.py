@@ -165,6 +165,12 @@ def explain_json(found: Explanation) -> dict[str, Any]:
     }
 
 
+def _aside(message: Message) -> str:
+    """What goes on while it is sent."""
+    computing = [] if message.behind is None else [f"behind {message.behind}"]
+    return ", ".join([*computing, "as others arrive"] if message.beside else computing)
+
+
 def _message_json(line: MessageLine, whole: float) -> dict[str, Any]:
     message = line.message
     return {
@@ -180,6 +186,8 @@ def _message_json(line: MessageLine, whole: float) -> dict[str, Any]:
         "count": message.count,
         "stages": message.stages,
         "behind": message.behind,
+        "beside_nodes": message.beside,
+        "again": message.again,
         "seconds_each": line.seconds,
         "seconds": line.total,
         "share": line.total / whole if whole else 0.0,
@@ -265,7 +273,7 @@ def _messages(found: Explanation) -> RenderableType:
             duration(line.seconds),
             duration(line.total),
             f"{100 * line.total / found.seconds:.1f} %" if found.seconds else "",
-            "" if message.behind is None else f"behind {message.behind}",
+            _aside(message),
         )
     table.add_section()
     table.add_row("", "all, one after the other", *[""] * 6, duration(found.seconds), "100.0 %", "")

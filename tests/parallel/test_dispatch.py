@@ -13,7 +13,10 @@ from tests.parallel.test_messages import only
 from tests.stats import assert_mean
 
 DEEPSEEK = shipped("deepseek-v3")
-FREE = replace(DEEPSEEK, experts=replace(DEEPSEEK.experts, groups=1, group_limit=1))
+assert DEEPSEEK.experts is not None
+LIMITED = DEEPSEEK.experts
+UNLIMITED = replace(LIMITED, groups=1, group_limit=1)
+FREE = replace(DEEPSEEK, experts=UNLIMITED)
 TOKENS = 4_000
 SIZE = 4096 * 7168
 
@@ -87,12 +90,12 @@ def test_in_one_node_or_each_in_another_a_copy_for_each_rank(ep, node, tp):
 def test_ranks_that_are_apart():
     """Experts cut in two: four of a group in each node of eight; with stages innermost, one."""
     cut = made(FREE, 32, 8, etp=2)
-    nodes = nodes_of(FREE.experts, cut)
+    nodes = nodes_of(UNLIMITED, cut)
     assert nodes is not None
     assert (nodes.inside.axes, nodes.between.axes) == (((4, 2),), ((8, 8),))
     apart = made(FREE, 8, 8, pp=8, layers_per_stage="spread", order=["pp", "tp", "cp", "dp"])
     assert apart.groups.ep.axes == ((8, 8),)
-    assert nodes_of(FREE.experts, apart) is None
+    assert nodes_of(UNLIMITED, apart) is None
 
 
 def test_the_group_of_experts_is_a_node_where_nobody_said():
@@ -100,7 +103,7 @@ def test_the_group_of_experts_is_a_node_where_nobody_said():
     keys = {"pp": 16, "ep": 64, "global_batch": 2048, "sequence_length": 4096, "layers_per_stage": "spread"}
     made = plan(DEEPSEEK, 2048, **keys)
     assert made.deduplicated
-    assert nodes_of(DEEPSEEK.experts, made) == nodes_of(DEEPSEEK.experts, replace(made, node=8))
+    assert nodes_of(LIMITED, made) == nodes_of(LIMITED, replace(made, node=8))
     (far,) = only(messages(DEEPSEEK, made), what="dispatch between nodes")
     assert far.bytes / (2 * SIZE) == pytest.approx(3.97, abs=0.005)
     assert plan(FREE, 2048, **keys).deduplicated is False
