@@ -9,7 +9,7 @@ from mc.logs.names import DATATYPE_BYTES, algorithm_of, collective_of, protocol_
 from mc.logs.nccl_messages import Messages
 from mc.logs.nccl_rows import Half, Head
 from mc.logs.printed import Printed
-from mc.logs.sink import Sink, name_of
+from mc.logs.sink import Draft, Sink, name_of
 
 _MICRO, _GIGA = 1e-6, 1e9
 # Their size is the buffer of all ranks, their count that of one.
@@ -56,12 +56,12 @@ class NcclTable:
         self._messages = messages
         self._section = section
         self._entries: list[_Entry] = []
-        self._draft = None
+        self._draft: Draft | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether it has no rows."""
-        return not self._entries
+        return not self._entries and self._draft is None
 
     def add(self, head: Head, root: int | None, *, in_place: bool, half: Half, line: int) -> None:
         """One half of a row."""
@@ -72,22 +72,21 @@ class NcclTable:
             self._sink.skip("rows whose time is zero or negative", line, text)
         else:
             self._entries.append(_Entry(head, root, in_place, half, line))
+            if len(self._entries) >= Draft.MOST:
+                self._hand_on()
 
     def close(self) -> None:
-        """Says what is known, checks every row, and hands them on."""
+        """Hands on what is left."""
+        self._hand_on()
+        if self._draft is not None:
+            self._draft.close()
+
+    def _hand_on(self) -> None:
+        """Says what is known of the table, checks its rows, and hands them on."""
         if not self._entries:
             return
-        draft = self._sink.draft("collective", self._run.program or "", self._section)
-        self._collective(draft)
-        self._scale(draft)
-        self._settings(draft)
+        draft = self._draft = self._draft or self._open()
         collective, ranks = draft.facts.get("collective"), draft.facts.get("ranks")
-        if collective is None:
-            draft.remark("the collective is not known: say `--collective`")
-        if ranks is None:
-            draft.remark("the number of ranks is not known: say `--ranks`")
-        if draft.facts.get("nodes") is None:
-            draft.remark("the number of nodes is not known: say `--nodes`")
         ratios = []
         for entry in self._entries:
             conflict, ratio = self._conflict(entry, collective, ranks)
@@ -95,9 +94,24 @@ class NcclTable:
             draft.add(self._row(entry, conflict))
         if (units := unit_remark(ratios)) is not None and any(abs(ratio - 1) > 0.01 for ratio in ratios):
             draft.remark(units)
-        draft.close()
+        draft.flush()
+        self._entries.clear()
 
-    def _collective(self, draft: Any) -> None:
+    def _open(self) -> Draft:
+        draft = self._sink.draft("collective", self._run.program or "", self._section)
+        self._collective(draft)
+        self._scale(draft)
+        self._settings(draft)
+        for name, what in (
+            ("collective", "the collective"),
+            ("ranks", "the number of ranks"),
+            ("nodes", "the number of nodes"),
+        ):
+            if draft.facts.get(name) is None:
+                draft.remark(f"{what} is not known: say `--{name}`")
+        return draft
+
+    def _collective(self, draft: Draft) -> None:
         run, annotations = self._run, self._sink.notes
         if run.program is not None:
             draft.know("collective", collective_of(run.program), f"from the program's name, {run.program}")
@@ -125,7 +139,7 @@ class NcclTable:
         apart = [entry for entry in self._entries if entry.half.busbw.low > entry.half.algbw.high]
         return "all-reduce" if apart else None
 
-    def _scale(self, draft: Any) -> None:
+    def _scale(self, draft: Draft) -> None:
         """Ranks, nodes, placement and device, each with how it is known."""
         run, messages = self._run, self._messages
         listed = len(run.hosts)
@@ -170,7 +184,7 @@ class NcclTable:
                 found.add(head.size // own if head.size % own == 0 else 0)
         return found.pop() if len(found) == 1 and 0 not in found else None
 
-    def _settings(self, draft: Any) -> None:
+    def _settings(self, draft: Draft) -> None:
         run, notes = self._run, self._sink.notes.get("algo_or_env", "")
         for name, variable, known in (
             ("algorithm", "ALGO", algorithm_of),

@@ -132,9 +132,9 @@ class Draft:
             "protocol": hints.protocol,
             "device": hints.device,
         }
-        for name, value in given.items():
-            if value is not None:
-                self.know(name, value, GIVEN)
+        self._given = {name: value for name, value in given.items() if value is not None}
+        for name, value in self._given.items():
+            self.know(name, value, GIVEN)
 
     def know(self, name: str, value: Any, how: str) -> None:
         """States what holds for all rows, unless it is known already; the first who knows is right."""
@@ -197,7 +197,7 @@ class Draft:
             **facts,
         }
         for row in kept:
-            full = {**common, **row}
+            full = {**common, **row, **self._given}
             _bandwidths(full)
             if full.get("placement") is None:
                 full["placement"] = _even(full.get("ranks"), full.get("nodes"))

@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mc.logs import LogError
+from mc.logs.sink import Draft
 from tests.logs.dialects import DIALECTS, Point, printed_time, write
 
 POINTS = [Point(1024, 10.5, 11.25), Point(1 << 20, 123.4, 99.5), Point(1 << 30, 12345.6, 20000.0)]
@@ -185,3 +186,46 @@ def test_one_row_and_equal_times_are_said(read):
     single = "  1048576  262144  float  sum  -1  50.00  20.97  31.46  0\n"
     (table,) = read(single, "all_reduce.txt", ranks=4, nodes=1).files[0].tables
     assert table.remarks == ("only one row: nothing can be fitted to it",)
+
+
+def test_a_long_table_is_handed_on_in_parts(read, monkeypatch):
+    monkeypatch.setattr(Draft, "MOST", 4)
+    found = read(write(POINTS * 5, DIALECTS["2025"]))
+    (table,) = found.files[0].tables
+    assert (table.rows, len(found.table), table.facts["ranks"]) == (30, 30, 4)
+    assert table.first_line == 13
+
+
+def test_a_half_that_was_not_run_is_blank(read):
+    heading = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+    row = "  8192  2048  float  sum  -1" + 32 * " " + "  20.00  0.41  0.61  0\n"
+    (only,) = read(heading + row, "all_reduce.log").table.rows()
+    assert (only["in_place"], only["time_s"]) == (True, pytest.approx(20e-6))
+
+
+def test_columns_are_read_by_their_heading(read):
+    """Bits that differ are counted in a column of their own, between the wrong elements and the times of calls."""
+    half = "time algbw busbw #wrong #bitdiff i_min i_max i_p99 i_cv%"
+    row = "8192 2048 float sum -1" + 2 * " 20.00 0.41 0.61 0 12 18.00 25.00 24.00 5.00"
+    rows = list(read(f"# size count type redop root {half} {half}\n{row}\n", "all_reduce.log").table.rows())
+    assert [(each["time_max_s"], each["wrong"], each["time_std_s"]) for each in rows] == [
+        (pytest.approx(25e-6), 0, pytest.approx(1e-6))
+    ] * 2
+
+
+def test_rccl_tests_mark_errors_with_an_asterisk(read):
+    text = (
+        "rccl-tests: Version develop:1\nHIP version  : 6.4\nROCm version : 6.4\nHostname     : n1\n"
+        "# Errors with asterisks indicate errors that have exceeded the maximum threshold.\n"
+        "#       size         count      type   redop    root     time   algbw   busbw  error     time   algbw   busbw  error\n"
+        "        8192          2048     float     sum      -1    20.00    0.41    0.61  1e+00*   20.00    0.41    0.61  2e-07\n"
+    )
+    (file,) = read(text, "all_reduce.log").files
+    assert (file.rows, file.conflicts) == (1, 1)
+    assert [each.reason for each in file.skipped] == ["versions and places of libraries"]
+
+
+def test_what_the_user_says_goes_before_what_the_log_says(read):
+    found = read(write(POINTS, DIALECTS["2025"], hosts=("n1",) * 4), nodes=2, algorithm="Tree")
+    assert {(row["nodes"], row["algorithm"]) for row in found.table.rows()} == {(2, "Tree")}
+    assert found.files[0].tables[0].inferred["nodes"] == "given by the user"

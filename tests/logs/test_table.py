@@ -1,12 +1,13 @@
 """The table of measurements, written and read, and chosen from."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mc.logs import COLUMNS, LogError, MeasurementTable, read_table, write_table
+from mc.logs import COLUMNS, FORMATS, LogError, MeasurementTable, read_table, write_table
 from mc.logs.columns import SCHEMA
 from mc.logs.table import METADATA
 from tests.logs.fragments import FRAGMENTS
@@ -76,3 +77,8 @@ def test_other_files_are_refused(tmp_path, name, content, message):
 def test_a_table_has_all_columns():
     with pytest.raises(ValueError, match="expected the columns source, line"):
         MeasurementTable(SCHEMA.empty_table().drop_columns(["line"]))
+
+
+def test_the_documentation_names_every_column_and_format():
+    text = (Path(__file__).parents[2] / "docs" / "importing.md").read_text()
+    assert [name for name in (*SCHEMA.names, *FORMATS) if f"`{name}`" not in text] == []
