@@ -95,6 +95,24 @@ REFUSED = [
     ("ep: 4\n", "1:5: plan.ep: expected 1, since the model has no experts; got 4"),
     ("routing: {skew: 1}\n", "1:10: plan.routing: expected none, since the model has no experts"),
     (
+        "dispatcher: deduplicated\n",
+        "1:13: plan.dispatcher: expected none, since the model has no experts; got `deduplicated`",
+    ),
+    (
+        "recompute: [norms, mla_up]\n",
+        "1:12: plan.recompute: expected no `mla_up`, since the model has no latent attention",
+    ),
+    (
+        "recompute: [norms, nroms]\n",
+        "1:12: plan.recompute: expected `none`, `selective`, `full`, or a list of parts (attention, norms, mla_up, "
+        "activations, mlp, experts); got 'nroms' in it",
+    ),
+    ("recompute: [mlp, mlp]\n", "1:12: plan.recompute: expected each part once; got mlp, mlp"),
+    (
+        "recompute_layers: 2\n",
+        "1:19: plan.recompute_layers: expected `recompute` beside it, since nothing is computed again; got 2",
+    ),
+    (
         "pp: 16\n",
         "1:5: plan.pp: expected whole layers; 24 layers / pp 16 = 1.5; `layers_per_stage: spread` or pp = 8 would do",
     ),
