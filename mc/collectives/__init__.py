@@ -6,7 +6,6 @@ lay algorithms out on the tiers of a cluster (`stages.py`), phases say what each
 """
 
 from mc.collectives.base import AbstractAlgorithm as AbstractAlgorithm
-from mc.logs.bus_bandwidth import bus_factor as bus_factor
 from mc.collectives.cost import Cost as Cost
 from mc.collectives.cost import Counts as Counts
 from mc.collectives.cost import Machine as Machine
@@ -32,3 +31,4 @@ from mc.collectives.selection import select as select
 from mc.collectives.selection import stages as stages
 from mc.collectives.shapes import known_names as known_names
 from mc.collectives.stages import Stage as Stage
+from mc.config.bus_bandwidth import bus_factor as bus_factor

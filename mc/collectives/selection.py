@@ -11,12 +11,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from mc.logs.bus_bandwidth import bus_factor
 from mc.collectives.candidates import ALL, Candidates, Pair, candidates
 from mc.collectives.cost import Cost, total
 from mc.collectives.phases import Phase, phases_of
 from mc.collectives.registry import CollectiveError
 from mc.collectives.stages import AUTO, HIERARCHICAL, Stage, number_of
+from mc.config.bus_bandwidth import bus_factor
 from mc.config.protocol import NONE
 from mc.delays.checks import is_known
 from mc.fabric import Cluster, Ranks

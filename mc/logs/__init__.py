@@ -5,7 +5,6 @@ table (`columns.py`) with a report of what was understood, inferred, skipped and
 (`understood.py`). Nothing is guessed in silence, nothing unpickled, and no environment is kept.
 """
 
-from mc.logs.bus_bandwidth import bus_factor as bus_factor
 from mc.logs.columns import COLUMNS as COLUMNS
 from mc.logs.columns import SCHEMA as SCHEMA
 from mc.logs.columns import Column as Column

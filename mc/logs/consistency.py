@@ -7,11 +7,10 @@ line, a unit that is not what its heading says, or a number of ranks that is not
 import math
 from collections.abc import Iterable
 
-from mc.logs.bus_bandwidth import bus_factor
+from mc.config.bus_bandwidth import OF_BUFFER, bus_factor
 from mc.logs.printed import Printed, meets
 
 _GIGA = 1e9
-_OF_BUFFER = ("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter")
 
 
 def bandwidth_conflict(size: float, time: Printed, algbw: Printed) -> str | None:
@@ -47,7 +46,7 @@ def ranks_from_bandwidths(collective: str, pairs: Iterable[tuple[Printed, Printe
     buffers, so n = 1/(1−r).
     """
     top = 2.0 if collective == "all-reduce" else 1.0
-    if collective != "all-reduce" and collective not in _OF_BUFFER:
+    if collective != "all-reduce" and collective not in OF_BUFFER:
         return None
     least, most = 1.0, math.inf
     for algbw, busbw in pairs:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from mc.config.bus_bandwidth import OF_BUFFER
 from mc.logs.consistency import bandwidth_conflict, bus_conflict, ranks_from_bandwidths, unit_remark
 from mc.logs.names import DATATYPE_BYTES, algorithm_of, collective_of, protocol_of
 from mc.logs.nccl_messages import Messages
@@ -12,8 +13,6 @@ from mc.logs.printed import Printed
 from mc.logs.sink import Draft, Sink, name_of
 
 _MICRO, _GIGA = 1e-6, 1e9
-# Their size is the buffer of all ranks, their count that of one.
-_OF_ALL = ("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter")
 
 
 @dataclass
@@ -221,7 +220,7 @@ class NcclTable:
         self, entry: _Entry, collective: str | None, ranks: int | None, time: Printed, algbw: Printed
     ) -> bool:
         """Whether algbw is (n−1)/n of size/time, as releases before 2.1 printed it for these collectives."""
-        if collective not in _OF_ALL or ranks is None or entry.half.algbw.value != entry.half.busbw.value:
+        if collective not in OF_BUFFER or ranks is None or entry.half.algbw.value != entry.half.busbw.value:
             return False
         moved = entry.head.size * (ranks - 1) / ranks
         return bandwidth_conflict(moved, time, algbw) is None

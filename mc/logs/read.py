@@ -10,9 +10,12 @@ from mc.logs.hints import Hints
 from mc.logs.nccl_tuning import Prior
 from mc.logs.sink import Sink
 from mc.logs.source import Source, open_source
-from mc.logs.table import MeasurementTable, TableBuilder
+from mc.logs.table import MeasurementTable, TableBuilder, is_table, read_table
 from mc.logs.tuner import Choice
-from mc.logs.understood import UnderstoodFile
+from mc.logs.understood import UnderstoodFile, UnderstoodTable
+
+# What the report calls a table that an import has written.
+IMPORTED = "tailstep"
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def read_logs(
     """Reads files of measurements.
 
     Args:
-        paths: the files.
+        paths: the files; a table that an import has written is taken as it is.
         hints: what is known of all of them from outside.
         format: a name of `FORMATS`; None recognises each file by its content.
         advance: is told how many more bytes have been read.
@@ -54,6 +57,9 @@ def read_logs(
     builder, files = TableBuilder(), list[UnderstoodFile]()
     priors, choices = list[Prior](), list[Choice]()
     for path in paths:
+        if format is None and is_table(path):
+            files.append(_imported(path, builder))
+            continue
         source = open_source(path, advance)
         name = format if format is not None else recognise(source)
         if name not in FORMATS:
@@ -67,6 +73,33 @@ def read_logs(
             raise LogError(_nothing(understood))
         files.append(understood)
     return Imported(builder.finish(), tuple(priors), tuple(choices), tuple(files))
+
+
+def _imported(path: str | os.PathLike[str], builder: TableBuilder) -> UnderstoodFile:
+    """Takes in a table that an import has written."""
+    table = read_table(path)
+    if not len(table):
+        raise LogError(f"{os.fspath(path)}: expected measurements; got a table without rows")
+    builder.extend(table)
+    files = len(set(table.column("source")))
+    said = f"{len(table):,} rows of {files} file{'' if files == 1 else 's'}, imported before"
+    kinds = dict.fromkeys(table.column("kind"))
+    tables = tuple(_summary(index, kind, table.where(kind=kind)) for index, kind in enumerate(kinds, 1))
+    return UnderstoodFile(os.fspath(path), IMPORTED, (), len(table), tables, (), (said,), {})
+
+
+def _summary(index: int, kind: str, table: MeasurementTable) -> UnderstoodTable:
+    """The rows of one kind of a table that was imported before."""
+    spans: dict[str, tuple[int, int]] = {}
+    for name in ("bytes", "ranks", "nodes"):
+        known = [value for value in table.data.column(name).to_pylist() if value is not None]
+        if known:
+            spans[name] = min(known), max(known)
+    smallest, largest = spans.pop("bytes", (None, None))
+    conflicts = len(table) - table.data.column("conflict").null_count
+    return UnderstoodTable(
+        index, None, None, kind, "", {}, {}, len(table), smallest, largest, spans, conflicts, (), ()
+    )
 
 
 def _read(name: str, source: Source, sink: Sink) -> Found:

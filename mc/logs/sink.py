@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mc.logs.bus_bandwidth import bus_factor
+from mc.config.bus_bandwidth import bus_factor
 from mc.logs.errors import LogError
 from mc.logs.hints import Hints
 from mc.logs.names import collective_in

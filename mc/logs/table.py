@@ -78,6 +78,11 @@ class TableBuilder:
         if len(self._columns["source"]) >= _BATCH:
             self._flush()
 
+    def extend(self, table: MeasurementTable) -> None:
+        """All rows of another table."""
+        self._flush()
+        self._batches.extend(table.data.to_batches())
+
     def _flush(self) -> None:
         if self._columns["source"]:
             self._batches.append(pa.RecordBatch.from_pydict(self._columns, SCHEMA))
@@ -130,6 +135,23 @@ def check_suffix(path: Path) -> str:
     if path.suffix not in SUFFIXES:
         raise LogError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}; got `{path.suffix}`")
     return path.suffix
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks like one that `write_table` wrote."""
+    target = Path(path)
+    try:
+        if target.suffix not in SUFFIXES or not target.is_file():
+            return False
+        if target.suffix == ".parquet":
+            return METADATA in (pq.read_schema(target).metadata or {})
+        with target.open("rb") as stream:
+            head = stream.read(4096)
+    except (OSError, ValueError):
+        return False
+    if target.suffix == ".csv":
+        return head.startswith(",".join(f'"{name}"' for name in NAMES).encode())
+    return head.startswith(b'{"source": ') and b'"format": ' in head.split(b"\n")[0]
 
 
 def read_table(path: str | os.PathLike[str]) -> MeasurementTable:

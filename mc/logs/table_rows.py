@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mc.logs.bus_bandwidth import bus_factor
+from mc.config.bus_bandwidth import bus_factor
 from mc.logs.consistency import bandwidth_conflict, bus_conflict
 from mc.logs.names import collective_of
 from mc.logs.printed import Printed, printed
@@ -139,25 +139,27 @@ class TableRows:
                     row[each.name] = found * each.scale
             mfu = reading.columns("mfu")
             if mfu and (share := _figure(values.get(mfu[0]))) is not None and share.value > 0:
-                row["mfu"] = self._share(reading.roles[mfu[0]], share.value)
+                self._share(row, reading.roles[mfu[0]], share.value)
             if reading.kind == "collective":
                 row["conflict"] = self._conflict(row, role, figure, values)
             return True
         if role.name == "mfu":
-            row["mfu"] = self._share(role, figure.value)
+            self._share(row, role, figure.value)
             return True
         return self._from_bandwidth(row, role, figure)
 
-    def _share(self, role: Role, value: float) -> float:
+    def _share(self, row: dict[str, Any], role: Role, value: float) -> None:
         """An MFU between 0 and 1; without a unit a figure above 1 is percent, which is said."""
-        if role.scale is not None:
-            return value * role.scale
-        if value > 1:
-            self._mfu_scale = 0.01
-        if self._mfu_scale is not None:
+        if role.scale is None and value > 1:
             self._sink.remark("MFU is read as percent, since it exceeds 1")
-            return value * self._mfu_scale
-        return value
+        scale = role.scale or (0.01 if value > 1 else 1.0)
+        if self._mfu_scale not in (None, scale):
+            row["conflict"] = (
+                f"mixed units: MFU is {value:g} here, and a share of 1 or percent in rows before"
+            )
+        else:
+            self._mfu_scale = scale
+        row["mfu"] = value * scale
 
     def _from_bandwidth(self, row: dict[str, Any], role: Role, figure: Printed) -> bool:
         scale = role.scale

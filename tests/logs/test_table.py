@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mc.logs import COLUMNS, FORMATS, LogError, MeasurementTable, read_table, write_table
+from mc.logs import COLUMNS, FORMATS, LogError, MeasurementTable, read_logs, read_table, write_table
 from mc.logs.columns import SCHEMA
 from mc.logs.table import METADATA
 from tests.logs.fragments import FRAGMENTS
@@ -82,3 +82,13 @@ def test_a_table_has_all_columns():
 def test_the_documentation_names_every_column_and_format():
     text = (Path(__file__).parents[2] / "docs" / "importing.md").read_text()
     assert [name for name in (*SCHEMA.names, *FORMATS) if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
+def test_an_imported_table_is_imported_as_it_is(table, tmp_path, suffix):
+    path = tmp_path / f"rows{suffix}"
+    write_table(table, path)
+    found = read_logs([path, path])
+    assert found.table.data.equals(pa.concat_tables([table.data, table.data]))
+    assert (found.files[0].format, found.files[0].rows) == ("tailstep", len(table))
+    assert found.files[0].remarks == (f"{len(table)} rows of 2 files, imported before",)

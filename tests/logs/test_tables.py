@@ -91,6 +91,10 @@ def test_mfu_without_a_unit_is_a_share_or_percent(read):
     found = read("gpus,mfu\n8,45\n16,40\n", "m.csv")
     assert [row["mfu"] for row in found.table.rows()] == pytest.approx([0.45, 0.4])
     assert found.files[0].remarks == ("MFU is read as percent, since it exceeds 1",)
+    (table,) = read("gpus,mfu\n8,0.45\n16,40\n", "m.csv").files[0].tables
+    assert table.conflict_examples == (
+        "line 3: mixed units: MFU is 40 here, and a share of 1 or percent in rows before",
+    )
 
 
 def test_long_tables_name_what_they_measure(read):

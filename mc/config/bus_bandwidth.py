@@ -5,7 +5,8 @@ algorithm must move per byte of buffer, so that it can be compared with a link w
 (nccl-tests, doc/PERFORMANCE.md). For in-network algorithms it may exceed the link.
 """
 
-_OF_BUFFER = ("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter")
+# Whose size is the buffer of all ranks together.
+OF_BUFFER = ("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter")
 
 
 def bus_factor(collective: str, ranks: int) -> float:
@@ -17,4 +18,4 @@ def bus_factor(collective: str, ranks: int) -> float:
     share = (ranks - 1) / ranks
     if collective == "all-reduce":
         return 2 * share
-    return share if collective in _OF_BUFFER else 1.0
+    return share if collective in OF_BUFFER else 1.0
