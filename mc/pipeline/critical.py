@@ -31,11 +31,15 @@ from mc.pipeline.transfer import Transfer
 
 # Which sort of part each chunk of each stage is.
 Sorts = tuple[tuple[int, ...], ...]
-# A cone costs as much as some runs: it is looked for after so many of them; without use no more than so many, and one more each so
-# many uses.
+# For one set of durations at a time a cone, which costs as much as some runs, is looked for after so many of them; without
+# use no more than so many, and one more each so many uses.
 _FEW, _FIRST, _WORTH = 3, 2, 16
-# So many at most, and so many new ones for a batch of sets: the rest goes through the recursion.
-_MOST, _NEW = 64, 4
+# So many at most.
+_MOST = 24
+# What it costs to see whether sets are on the right of one side of a cone, in operations of the recursion.
+_SIDE = 5.0
+# Multiplications in a product that OpenBLAS leaves to one thread.
+_ALONE = 2**18
 
 _Array = NDArray[np.float64]
 _Counts = NDArray[np.int32]
@@ -77,6 +81,9 @@ class Critical:
         of_passes = (unit[sort + place * number] for place in range(3))
         # Of which durations each operation consists.
         self._made_of: _Counts = by_kind(stages, chunks, *of_passes)
+        self._operations, self._row = np.unique(
+            self._made_of.reshape(-1, self._size).astype(np.float64), axis=0, return_inverse=True
+        )
         plan = listed(levels)
         work = (plan.count[..., None] * self._made_of).sum(axis=(0, 2))
         gradients = self._made_of.reshape(-1, self._size)[plan.which[plan.last_gradient].ravel()]
@@ -85,6 +92,7 @@ class Critical:
         self._rounding = float(np.finfo(np.float64).eps * levels.order.operations)
         self.cones: list[_Cone] = []
         self._hits: list[int] = []
+        self._tried: list[int] = []
         self._sides, self._starts = np.zeros((0, self._size)), np.zeros(0, np.int64)
         self._missed = 0
 
@@ -93,12 +101,10 @@ class Critical:
         return self._one(durations) if durations.ndim == 1 else self._many(durations)
 
     def _one(self, durations: _Array) -> Finish:
-        if self.cones:
-            least = np.minimum.reduceat(self._sides @ durations, self._starts)
-            place = int(least.argmax())
-            if least[place] >= -self._rounding * durations.max():
-                self._hits[place] += 1
-                return self._finish(durations, self.cones[place].sums @ durations)
+        place = self._place(durations)
+        if place is not None:
+            self._hits[place] += 1
+            return self._finish(durations, self.cones[place].sums @ durations)
         self._missed += 1
         if self._missed > _FEW and len(self.cones) < min(_FIRST + sum(self._hits) // _WORTH, _MOST):
             return self._finish(durations, self._cone(durations).sums @ durations)
@@ -108,40 +114,51 @@ class Critical:
         found = np.empty((self._shape[0] * (1 + 2 * self._shape[1]), durations.shape[1]))
         slack = -self._rounding * durations.max(axis=0)
         left = np.arange(durations.shape[1])
-        for place in np.argsort(self._hits)[::-1].tolist():
-            if not left.size:
-                break
-            inside = np.min(self.cones[place].sides @ durations[:, left], axis=0) >= slack[left]
-            left = self._settle(place, durations, left, inside, found)
-        for _ in range(_NEW):
-            if not left.size or len(self.cones) >= _MOST:
-                break
-            cone = self._cone(durations[:, left[0]])
-            inside = np.min(cone.sides @ durations[:, left], axis=0) >= slack[left]
-            inside[0] = True
-            left = self._settle(-1, durations, left, inside, found)
+        for place in sorted(range(len(self.cones)), key=self._hits.__getitem__, reverse=True):
+            if left.size and self._pays(place):
+                left = self._settle(place, durations, left, slack, found)
+        if left.size and len(self.cones) < _MOST and self._place(durations[:, left[0]]) is None:
+            self._cone(durations[:, left[0]])
+            left = self._settle(-1, durations, left, slack, found)
         if left.size:
             rest = durations[:, left]
-            table = np.tensordot(self._made_of, rest, axes=1).reshape(-1, left.size)
-            found[:, left] = run_many(self._levels, table, self._transfer(rest))
+            took = _product(self._operations, rest)
+            found[:, left] = run_many(self._levels, [took[row] for row in self._row], self._transfer(rest))
         return self._finish(durations, found)
 
+    def _place(self, durations: _Array) -> int | None:
+        """In which cone some durations are."""
+        if not self.cones:
+            return None
+        least = np.minimum.reduceat(self._sides @ durations, self._starts)
+        place = int(least.argmax())
+        return place if least[place] >= -self._rounding * durations.max() else None
+
+    def _pays(self, place: int) -> bool:
+        """Whether a cone has held enough of the sets that it was tried on."""
+        tried, operations = self._tried[place], self._levels.order.operations * self._shape[0]
+        return self._hits[place] * operations >= _SIDE * len(self.cones[place].sides) * tried
+
     def _settle(
-        self, place: int, durations: _Array, left: NDArray[np.int64], inside: NDArray[np.bool_], found: _Array
+        self, place: int, durations: _Array, left: NDArray[np.int64], slack: _Array, found: _Array
     ) -> NDArray[np.int64]:
         """Fills in what is inside of a cone, and returns what is left."""
-        sums = self.cones[place].sums
-        self._hits[place] += int(inside.sum())
-        if inside.all() and left.size == durations.shape[1]:
-            np.matmul(sums, durations, out=found)
-        else:
-            mine = left[inside]
-            found[:, mine] = sums @ durations[:, mine]
+        cone = self.cones[place]
+        is_all = left.size == durations.shape[1]
+        mine = durations if is_all else durations[:, left]
+        inside = np.min(_product(cone.sides, mine), axis=0) >= slack[left]
+        count = int(np.count_nonzero(inside))
+        self._hits[place] += count
+        self._tried[place] += left.size
+        if is_all and count == left.size:
+            found[:] = _product(cone.sums, durations)
+        elif count:
+            found[:, left[inside]] = _product(cone.sums, mine[:, inside])
         return left[~inside]
 
     def _finish(self, durations: _Array, found: _Array) -> Finish:
         stages, chunks = self._shape
-        always = self._always @ durations
+        always = _product(self._always, durations)
         parts = (stages, chunks, *durations.shape[1:])
         end, starts, ends = found[:stages], *np.split(found[stages:], 2)
         return Finish(
@@ -188,9 +205,21 @@ class Critical:
         cone = _Cone(_sides(np.concatenate(alternatives)[:, :free]), sums)
         self.cones.append(cone)
         self._hits.append(0)
+        self._tried.append(0)
         self._starts = np.append(self._starts, len(self._sides))
         self._sides = np.concatenate([self._sides, cone.sides])
         return cone
+
+
+def _product(matrix: _Array, durations: _Array) -> _Array:
+    """The product of both, in pieces so small that none is handed to several threads, which would wait for each other."""
+    width = max(1, _ALONE // matrix.size)
+    if durations.ndim == 1 or durations.shape[1] <= width:
+        return matrix @ durations
+    found = np.empty((len(matrix), durations.shape[1]))
+    for start in range(0, durations.shape[1], width):
+        found[:, start : start + width] = matrix @ durations[:, start : start + width]
+    return found
 
 
 def _candidates(

@@ -5,6 +5,7 @@ the processor's cache: the sets of one call should be few thousand.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,19 +44,19 @@ class _Step:
     ends: tuple[int, ...]
 
 
-def run_many(levels: Levels, table: _Array, transfer: Transfer | None = None) -> _Array:
+def run_many(levels: Levels, table: Sequence[_Array], transfer: Transfer | None = None) -> _Array:
     """Times of a step for each set.
 
     Args:
         levels: of the schedule.
-        table: [kinds · stages · chunks, sets], as `by_kind` orders them.
+        table: [sets] for each kind, stage and chunk, as `by_kind` orders them.
         transfer: of messages, [sets] or a number each way; none without it.
 
     Returns:
         [stages + 2 · stages · chunks, sets]: ends of the stages, begins of the first forwards, ends of the last gradients.
     """
     steps, rows, results = _steps(levels)
-    sets = table.shape[1]
+    sets = table[0].size
     late = (0.0, 0.0, 0.0) if transfer is None else (0.0, transfer.forward, transfer.backward)
     blocking = transfer is not None and transfer.blocking
     free: list[_Array | None] = [None] * levels.order.stages

@@ -35,6 +35,8 @@ NCCL: Mapping[str, tuple[str, ...]] = {
 }
 # Of the table: from 1 KiB to 1 TiB.
 _FIRST, _LAST, _PER_OCTAVE = 10, 40, 4
+# Prices that are kept; some ten megabytes.
+_REMEMBERED = 100_000
 
 
 class Price(NamedTuple):
@@ -114,23 +116,56 @@ class TabulatedPrices:
         """Args: source, of the prices."""
         self.source = source
         self.tables: dict[tuple[str, Axes], PriceTable] = {}
+        self._known: dict[tuple[str, Axes, float], Price] = {}
         self.tiers: dict[Axes, int] = {}
 
     def price(self, collective: str, group: Group, size: Number) -> Price:
         """What a collective of a group costs; `size` is a float or an array."""
         if not group.axes:
             return FREE
+        # Many plans send the same.
+        known = (collective, group.axes, size) if isinstance(size, float | int) else None
+        if known in self._known:
+            return self._known[known]
         key = (collective, group.axes)
         table = self.tables.get(key)
         if table is None:
             table = self.tables[key] = _tabulate(self.source, collective, group)
-        return table.at(size)
+        price = table.at(size)
+        if known is not None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[known] = price
+        return price
 
     def tier(self, group: Group) -> int:
         """Index of the outermost tier that a group spans; -1 for one rank."""
         if group.axes not in self.tiers:
             self.tiers[group.axes] = self.source.tier(group)
         return self.tiers[group.axes]
+
+
+class ManyPrices:
+    """Prices of clusters that differ in numbers only: arrays. Compiled once for each sort of message."""
+
+    def __init__(self, source: ClusterPrices):
+        """Args: source, with an axis in front of all numbers of its cluster, as `jax.vmap` gives it."""
+        self.source = source
+
+    def price(self, collective: str, group: Group, size: Number) -> Price:
+        """What a collective of a group costs: an array over clusters."""
+        if not group.axes:
+            return FREE
+        return Price(*(np.asarray(each, np.float64) for each in _each(self.source, collective, group, size)))
+
+    def tier(self, group: Group) -> int:
+        """Index of the outermost tier that a group spans; -1 for one rank."""
+        return self.source.tier(group)
+
+
+@eqx.filter_jit
+def _each(source: ClusterPrices, collective: str, group: Group, size: float | jax.Array) -> Price:
+    return jax.vmap(lambda one: one.price(collective, group, size))(source)
 
 
 class PriceTable:
