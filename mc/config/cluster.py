@@ -92,9 +92,14 @@ class ClusterConfig(StrictModel):
         Returns:
             (how many, the chip, how many times longer they compute than it says).
         """
-        names = [tier.name for tier in self.tiers]
-        count = self.size if ranks is None else ranks
-        return uneven.chips(self.chip, names, self.fan_outs, _exceptions(self.tiers), count)
+        return uneven.chips(self.chip, *self._placed(), self.size if ranks is None else ranks)
+
+    def chip_runs(self, ranks: int) -> list[tuple[int, ChipConfig, float]]:
+        """The chips of the first `ranks` ranks in their order: how many, and as `chips` has them."""
+        return uneven.runs(self.chip, *self._placed(), ranks)
+
+    def _placed(self) -> tuple[list[str], tuple[layout.FanOut, ...], list[tuple[ExceptionConfig, ...]]]:
+        return [tier.name for tier in self.tiers], self.fan_outs, _exceptions(self.tiers)
 
     def classes(self, number_format: str | None = None, ranks: int | None = None) -> list[tuple[int, float]]:
         """How many of the first `ranks` ranks compute how many times faster than the cluster's chip.

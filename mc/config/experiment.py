@@ -96,6 +96,9 @@ class ExperimentConfig(StrictModel):
         found += self._formats()
         found += self._dimensions()
         found += self._unknown_protocol()
+        if self.cluster.noise.kernels is not None and self.model.transformer is None:
+            text = "expected none, since only ranks of a `transformer` wait for each other while they compute"
+            found.append((("cluster", "noise", "kernels"), text))
         if found:
             raise located("ExperimentConfig", found)
         return self

@@ -23,6 +23,24 @@ class PausesConfig(StrictModel):
     delay: TimeDelay
 
 
+class KernelsConfig(StrictModel):
+    """What makes a rank's kernels longer from one stretch to the next: what it computes between two waits for others.
+
+    Attributes:
+        spread: multiplies what a stretch takes.
+        jitter: added to it, seconds.
+    """
+
+    spread: RatioDelay | None = None
+    jitter: TimeDelay | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> "KernelsConfig":
+        if self.spread is None and self.jitter is None:
+            raise located("KernelsConfig", [((), "expected `spread` or `jitter`; got none of them")])
+        return self
+
+
 class SlowChipsConfig(StrictModel):
     """Persistently slow chips, drawn once per realisation of the cluster.
 
@@ -89,6 +107,7 @@ class NoiseConfig(StrictModel):
         jitter: added to a rank's compute time, seconds.
         spread: multiplies a rank's compute time.
         pauses: rare pauses.
+        kernels: of a transformer, what is drawn for each stretch between two waits of its ranks for each other.
         slow_chips: persistently slow chips; short for one `persistent` of the scope `rank`.
         persistent: factors that stay, by scope.
         transient: noise that the ranks of a unit share, by scope.
@@ -97,6 +116,7 @@ class NoiseConfig(StrictModel):
     jitter: TimeDelay | None = None
     spread: RatioDelay | None = None
     pauses: PausesConfig | None = None
+    kernels: KernelsConfig | None = None
     slow_chips: SlowChipsConfig | None = None
     persistent: Annotated[tuple[PersistentConfig, ...], Field(strict=False, min_length=1)] | None = None
     transient: Annotated[tuple[TransientConfig, ...], Field(strict=False, min_length=1)] | None = None

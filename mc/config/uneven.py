@@ -85,12 +85,31 @@ def chips(
     exceptions: Exceptions,
     ranks: int,
 ) -> list[tuple[int, ChipConfig, float]]:
-    """The kinds of chips among the first `ranks` ranks.
+    """The kinds of chips among the first `ranks` ranks, as `runs` has them.
+
+    Returns:
+        (how many, the chip, how many times longer they compute than it says), in order of first appearance.
+    """
+    found: dict[tuple[int, float], list] = {}
+    for count, chip, slowdown in runs(nominal, names, fan_outs, exceptions, ranks):
+        entry = found.setdefault((id(chip), slowdown), [0, chip, slowdown])
+        entry[0] += count
+    return [(count, chip, slowdown) for count, chip, slowdown in found.values()]
+
+
+def runs(
+    nominal: ChipConfig,
+    names: Sequence[str],
+    fan_outs: Sequence[FanOut],
+    exceptions: Exceptions,
+    ranks: int,
+) -> list[tuple[int, ChipConfig, float]]:
+    """The chips of the first `ranks` ranks, in their order.
 
     Where several exceptions name a chip for one rank, the innermost counts; slowdowns multiply.
 
     Returns:
-        (how many, the chip, how many times longer they compute than it says), in order of first appearance.
+        (how many one after the other, the chip, how many times longer they compute than it says).
     """
     changes: list[tuple[int, int, ChipConfig | None, float]] = []
     # Outermost first, so that what lies further inside has the last word.
@@ -109,7 +128,7 @@ def chips(
         opens.setdefault(start, []).append(number)
         closes.setdefault(stop, []).append(number)
     held: set[int] = set()
-    found: dict[tuple[int, float], list] = {}
+    found: list[tuple[int, ChipConfig, float]] = []
     for start, stop in pairwise(cuts):
         held -= set(closes.get(start, ()))
         held |= set(opens.get(start, ()))
@@ -117,9 +136,8 @@ def chips(
         for number in sorted(held):
             chip = changes[number][2] or chip
             slowdown *= changes[number][3]
-        entry = found.setdefault((id(chip), slowdown), [0, chip, slowdown])
-        entry[0] += stop - start
-    return [(count, chip, slowdown) for count, chip, slowdown in found.values()]
+        found.append((stop - start, chip, slowdown))
+    return found
 
 
 def rates(

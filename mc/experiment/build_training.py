@@ -1,7 +1,5 @@
 """From an experiment with a transformer to its step: without noise, and with what disturbs it."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,56 +8,75 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 
-from mc.config import ExperimentConfig, TransientConfig
-from mc.delays import AbstractDelay, Slowest, build_delay, with_inverse
-from mc.errors import InputError
+from mc.config import ExperimentConfig
+from mc.delays import with_inverse
 from mc.experiment.build import build_persistent
-from mc.fabric import Cluster, SharedLinks, build_cluster, shared_links, sharing, span
-from mc.parallel import Group, Plan, checked_plan, contents
-from mc.pipeline import Kind, Timetable, Transfer, order_of, timetable_of
-from mc.random import draw_levels, stream
+from mc.experiment.training_links import DisturbedTier, StepMessage, disturbed_tiers, step_messages
+from mc.experiment.training_noise import (
+    load_laws,
+    persistent_factors,
+    persistent_loads,
+    rank_noise,
+    unit_noises,
+)
+from mc.fabric import build_cluster
+from mc.parallel import Plan, checked_plan, messages
+from mc.pipeline import Timetable, by_kind, timetable_of
 from mc.training import (
+    AbstractPrices,
     Breakdown,
+    Generations,
     LoadLaw,
     Lockstep,
+    MixedTimes,
     Noise,
-    RankNoise,
-    Routing,
-    UnitNoise,
+    Sent,
+    Times,
     Work,
     attention_law,
-    build_chip,
     build_prices,
-    evaluate,
+    crossings,
+    evaluate_mixes,
     fit_curve,
-    load_law,
+    generations,
     lockstep,
     mean_attention,
     number_of_profiles,
-    routing_of,
     table_of,
     tabulate_slowness,
+    times_of_mixes,
 )
-from mc.training.evaluate import ROUTED
-from mc.training.times import PassTime
+from mc.training.crossings import Crossing
+from mc.training.slowness import Alike
+from mc.training.times import PASSES, ROUTED, PassTime
 from mc.transformer import Transformer, build_transformer
 
-Profiles = list[list[tuple[float, int]]]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class LinksInStates:
-    """A tier whose links have states, and where groups meet them.
+class QuietStep:
+    """A step without noise.
 
     Attributes:
-        links: the states.
-        units: which links each group's ranks use, [stages, replicas, most].
-        index: of the tier.
+        plan: who does what.
+        shape: of the model.
+        lockstep: groups of ranks that work as one.
+        chips: that they have.
+        times: of passes, by kind of chip and by mix.
+        prices: of messages.
+        mean_attention: work of attention in documents, over that of full length.
+        breakdown: of the step, with experts at their mean load and documents at their mean work.
     """
 
-    links: SharedLinks
-    units: NDArray[np.int64]
-    index: int
+    plan: Plan
+    shape: Transformer
+    lockstep: Lockstep
+    chips: Generations
+    times: MixedTimes
+    prices: AbstractPrices
+    mean_attention: float
+    breakdown: Breakdown
 
 
 @dataclass(frozen=True)
@@ -67,13 +84,9 @@ class TrainingStep:
     """A step as an experiment describes it.
 
     Attributes:
-        plan: who does what.
-        shape: of the model.
-        lockstep: groups of ranks that work as one.
+        quiet: without noise.
         timetable: of the pipeline.
-        transfer: between stages.
-        breakdown: without noise, and without skew.
-        skewed: without noise, with the mean load of experts and the mean work of documents.
+        sent: between stages; None where there is one.
         work: seconds of operations.
         noise: what disturbs them; its table is for `profiles`, and None where every rank is drawn.
         profiles: combinations of persistent factors that groups have, in all realisations.
@@ -81,29 +94,23 @@ class TrainingStep:
         factor: [realisations, stages, replicas, ranks], those of all ranks.
         loads: per class of parts, the law of the load of its experts.
         load: [realisations, stages, chunks], what of it persists.
-        links: tiers whose links have states.
-        gradient_links: of those, the tiers that reductions of gradients cross.
-        jitter: of the slowest message of a reduction of gradients, per tier that it crosses and that has jitter.
+        tiers: whose messages are disturbed.
+        step_messages: of the step, that cross them.
         every_rank: whether every rank has to be drawn, since no two have the same persistent factor.
     """
 
-    plan: Plan
-    shape: Transformer
-    lockstep: Lockstep
+    quiet: QuietStep
     timetable: Timetable
-    transfer: Transfer | None
-    breakdown: Breakdown
-    skewed: Breakdown
+    sent: Sent | None
     work: Work
     noise: Noise
-    profiles: Profiles
+    profiles: list[list[Alike]]
     profile: NDArray[np.int64]
-    factor: NDArray[np.float64]
+    factor: Floats
     loads: tuple[LoadLaw, ...]
-    load: NDArray[np.float64]
-    links: tuple[LinksInStates, ...]
-    gradient_links: tuple[int, ...]
-    jitter: tuple[AbstractDelay, ...]
+    load: Floats
+    tiers: tuple[DisturbedTier, ...]
+    step_messages: tuple[StepMessage, ...]
     every_rank: bool
 
     @cached_property
@@ -111,12 +118,7 @@ class TrainingStep:
         """Whether one step differs from the next."""
         noise = self.noise
         return bool(
-            noise.rank.is_random
-            or noise.units
-            or noise.load
-            or noise.documents is not None
-            or self.links
-            or self.jitter
+            noise.rank.is_random or noise.units or noise.load or noise.documents is not None or self.tiers
         )
 
     @property
@@ -126,8 +128,28 @@ class TrainingStep:
             len(self.profiles) > 1
             or bool(np.ptp(self.factor) > 0)
             or bool(self.loads)
-            or any(each.links.chain.remembers for each in self.links)
+            or any(each.links is not None and each.links.chain.remembers for each in self.tiers)
         )
+
+
+def build_quiet(config: ExperimentConfig) -> QuietStep:
+    """The step of an experiment whose model is a transformer, without noise.
+
+    Raises:
+        InputError: the plan cannot be, does not fit into memory, or the cluster cannot carry it.
+    """
+    plan = checked_plan(config)
+    assert config.model.transformer is not None
+    shape = build_transformer(config.model.transformer)
+    together = lockstep(plan)
+    chips = generations(config.cluster, together)
+    prices = build_prices(build_cluster(config.cluster), plan.protocol)
+    times = times_of_mixes(chips, plan, shape, prices)
+    documents, mean = plan.documents, 1.0
+    if documents is not None:
+        mean = mean_attention(documents.median, documents.sigma, plan.sequence_length)
+    breakdown = evaluate_mixes(chips, times, plan, shape, prices, attention=mean)
+    return QuietStep(plan, shape, together, chips, times, prices, mean, breakdown)
 
 
 def build_training(config: ExperimentConfig, key: PRNGKeyArray, realisations: int) -> TrainingStep:
@@ -141,237 +163,205 @@ def build_training(config: ExperimentConfig, key: PRNGKeyArray, realisations: in
     Raises:
         InputError: the plan cannot be, does not fit into memory, or the cluster cannot carry it.
     """
-    plan = checked_plan(config)
-    assert config.model.transformer is not None
-    shape = build_transformer(config.model.transformer)
-    chips = config.cluster.chips(config.ranks)
-    if len(chips) > 1 or chips[0][1] != config.cluster.chip or chips[0][2] != 1.0:
-        raise InputError(
-            f"{config.cluster.name}: expected chips that are all alike for a transformer; got "
-            + ", ".join(f"{count} of {chip.name} times {slowdown:g}" for count, chip, slowdown in chips)
-        )
-    cluster, chip = build_cluster(config.cluster), build_chip(config.cluster.chip)
-    prices = build_prices(cluster, plan.protocol)
-    breakdown = evaluate(plan, shape, chip, prices)
-    together = lockstep(plan)
-    loads, classes = _loads(shape, plan)
+    quiet = build_quiet(config)
+    plan, shape, together, chips, prices = quiet.plan, quiet.shape, quiet.lockstep, quiet.chips, quiet.prices
+    loads, layers = load_laws(shape, plan)
     documents = plan.documents
-    law = mean = None
-    if documents is not None:
-        told = (documents.median, documents.sigma, plan.sequence_length)
-        law, mean = attention_law(*told, plan.micro_batch), mean_attention(*told)
-    skewed = breakdown
-    if loads or mean is not None:
-        routed = max((each.mean for each in loads), default=1.0)
-        skewed = evaluate(plan, shape, chip, prices, routed=routed, attention=mean or 1.0)
-    factor = _factors(config, together, key, realisations)
-    profile, profiles = number_of_profiles(factor)
-    links = _links(config, plan, together)
-    work, seconds = _work(breakdown, plan, cluster, links, classes)
+    factor = persistent_factors(config, together, key, realisations)
+    is_mixed = len(chips.chips) > 1
+    profile, profiles = number_of_profiles(factor, chips.kind if is_mixed else None)
+    crossed = {prices.tier(each.group) for each in messages(shape, plan)}
+    tiers = disturbed_tiers(config, plan, together, crossed)
+    classes = _classes(quiet)
+    work = _work(quiet, classes, tiers, layers, loads)
+    sent = _sent(quiet, tiers)
     every_rank = any(each.spread is not None for each in build_persistent(config))
-    rank = _rank_noise(config, plan)
-    differs = rank.is_random or len(profiles) > 1 or profiles[0][0][0] != 1.0
-    is_tabled = differs and not every_rank and config.run.method != "direct"
-    table = tabulate_slowness(rank, seconds.tolist(), profiles) if is_tabled else None
+    rank = rank_noise(config, plan)
+    differs = rank.is_random or len(profiles) > 1 or profiles[0][0][0] != 1.0 or is_mixed
+    table = None
+    if differs and not every_rank and config.run.method != "direct":
+        table = tabulate_slowness(
+            rank,
+            classes.seconds.tolist(),
+            profiles,
+            stretches=classes.stretches.tolist(),
+            ratios=classes.ratios,
+        )
     noise = Noise(
         rank=rank.prepared(),
         table=table,
         curve=None if table is None or rank.adds_seconds else fit_curve(table),
-        seconds=jnp.asarray(np.maximum(seconds, 1e-12)),
-        units=tuple(_unit_noise(config, cluster, together, each) for each in _transients(config)),
+        seconds=jnp.asarray(np.maximum(classes.seconds, 1e-12)),
+        stretches=jnp.asarray(classes.stretches, jnp.int32),
+        ratio=jnp.asarray(classes.ratios) if is_mixed else None,
+        chip=jnp.asarray(chips.kind, jnp.int32) if is_mixed else None,
+        units=unit_noises(config, together),
         load=tuple(with_inverse(each.transient) for each in loads),
-        documents=law,
+        documents=None
+        if documents is None
+        else attention_law(documents.median, documents.sigma, plan.sequence_length, plan.micro_batch),
+        mean_attention=quiet.mean_attention,
+        late=tuple(
+            tier.lateness(together.ranks, _counts(work, sent, place)) for place, tier in enumerate(tiers)
+        ),
     )
-    forward, backward = (jnp.asarray(float(price.seconds)) for price in breakdown.times.transfer)
-    transfer = Transfer(forward, backward, not plan.overlap.pipeline) if plan.pp > 1 else None
-    gradient_tiers = {
-        _tier(cluster, group) for group in (plan.groups.shard, plan.groups.replica, plan.groups.gradient)
-    }
     return TrainingStep(
-        plan=plan,
-        shape=shape,
-        lockstep=together,
+        quiet=quiet,
         timetable=timetable_of(plan.schedule, plan.pp, plan.micro_batches, plan.chunks),
-        transfer=transfer,
-        breakdown=breakdown,
-        skewed=skewed,
+        sent=sent,
         work=work,
         noise=noise,
         profiles=profiles,
         profile=profile,
         factor=factor,
         loads=loads,
-        load=_persistent_loads(loads, classes, key, realisations),
-        links=links,
-        gradient_links=tuple(place for place, each in enumerate(links) if each.index in gradient_tiers),
-        jitter=_jitters(config, cluster, plan.groups.gradient),
+        load=persistent_loads(loads, layers, key, realisations),
+        tiers=tiers,
+        step_messages=step_messages(tiers, quiet.breakdown.times, plan, prices.tier),
         every_rank=every_rank,
     )
 
 
-def _tier(cluster: Cluster, group: Group) -> int:
-    return span(cluster, group.axes)[-1].index if group.axes else -1
+@dataclass(frozen=True)
+class _Classes:
+    """Operations that noise treats alike.
+
+    Attributes:
+        seconds: that they compute.
+        stretches: in which.
+        ratios: how long each kind of chip does, over the slowest in the group, [classes, kinds of chips].
+        group: class of each operation, [mixes, kinds, stages, chunks].
+    """
+
+    seconds: Floats
+    stretches: NDArray[np.int64]
+    ratios: Floats
+    group: NDArray[np.int64]
 
 
-def _jitters(config: ExperimentConfig, cluster: Cluster, group: Group) -> tuple[AbstractDelay, ...]:
-    crossed = span(cluster, group.axes) if group.axes else ()
-    found = (config.cluster.tiers[each.index].jitter for each in crossed)
-    return tuple(
-        with_inverse(Slowest(build_delay(each), float(config.ranks))) for each in found if each is not None
+def _table(times: Times, value) -> Floats:
+    return np.asarray(table_of(times, value), np.float64)
+
+
+def _classes(quiet: QuietStep) -> _Classes:
+    less = quiet.mean_attention - 1.0
+
+    def computing(times: Times) -> Floats:
+        return _table(times, lambda one: one.compute + less * one.attention)
+
+    whole = np.stack([computing(each) for each in quiet.times.by_mix])
+    parts = np.stack([computing(each) for each in quiet.times.by_kind], axis=-1)
+    waits = np.stack([_table(each, lambda one: one.exchanges) for each in quiet.times.by_mix])
+    stretches = np.maximum(np.round(waits), 1.0)
+    ratios = np.ones((*whole.shape, parts.shape[-1]))
+    for mix, kinds in enumerate(quiet.chips.mixes):
+        chosen = list(kinds)
+        own = np.maximum(whole[mix], 1e-12)[..., None]
+        ratios[mix][..., chosen] = np.where(own > 1e-12, parts[..., chosen] / own, 1.0)
+    told = np.concatenate([np.round(whole, 9)[..., None], stretches[..., None], np.round(ratios, 6)], axis=-1)
+    _, first, group = np.unique(
+        told.reshape(-1, told.shape[-1]), axis=0, return_index=True, return_inverse=True
     )
-
-
-def _rank_noise(config: ExperimentConfig, plan: Plan) -> RankNoise:
-    noise = config.cluster.noise
-    pauses = noise.pauses if noise.pauses is not None and noise.pauses.probability > 0 else None
-    order = order_of(plan.schedule, plan.pp, plan.micro_batches, plan.chunks)
-    # A step's pauses are spread over the operations of a rank.
-    operations = int((order.kind != Kind.IDLE).sum(axis=1).max())
-    probability = (
-        0.0 if pauses is None else -math.expm1(math.log1p(-min(pauses.probability, 1 - 1e-12)) / operations)
+    return _Classes(
+        seconds=whole.ravel()[first],
+        stretches=stretches.ravel()[first].astype(np.int64),
+        ratios=ratios.reshape(-1, ratios.shape[-1])[first],
+        group=group.reshape(whole.shape),
     )
-    return RankNoise(
-        spread=None if noise.spread is None else build_delay(noise.spread),
-        jitter=None if noise.jitter is None else build_delay(noise.jitter),
-        pause=None if pauses is None else build_delay(pauses.delay),
-        pause_probability=jnp.asarray(probability),
-    )
-
-
-def _transients(config: ExperimentConfig) -> Sequence[TransientConfig]:
-    return config.cluster.noise.transient or ()
-
-
-def _units(config: ExperimentConfig, scope: str) -> NDArray[np.int64]:
-    """Which unit of a scope each rank of the job is in."""
-    return np.arange(config.ranks) // sharing(config.cluster, scope, config.ranks)
-
-
-def _unit_noise(
-    config: ExperimentConfig, cluster: Cluster, together: Lockstep, entry: TransientConfig
-) -> UnitNoise:
-    del cluster
-    units = _units(config, entry.scope)
-    pauses = entry.pauses if entry.pauses is not None and entry.pauses.probability > 0 else None
-    return UnitNoise(
-        name=f"transient {entry.scope}",
-        units=jnp.asarray(together.units(units)),
-        count=int(units[-1]) + 1,
-        spread=None if entry.spread is None else with_inverse(build_delay(entry.spread)),
-        jitter=None if entry.jitter is None else with_inverse(build_delay(entry.jitter)),
-        pause=None if pauses is None else with_inverse(build_delay(pauses.delay)),
-        pause_probability=0.0 if pauses is None else pauses.probability,
-    )
-
-
-def _factors(
-    config: ExperimentConfig, together: Lockstep, key: PRNGKeyArray, realisations: int
-) -> NDArray[np.float64]:
-    """Persistent factors of all ranks, [realisations, stages, replicas, ranks]."""
-    factor = np.ones((realisations, config.ranks))
-    for entry in build_persistent(config):
-        unit = np.arange(config.ranks) // entry.unit
-        count = int(unit[-1]) + 1
-        levels = draw_levels(stream(key, entry.name), (realisations, count))
-        if entry.spread is not None:
-            drawn = np.asarray(with_inverse(entry.spread).quantile(levels), np.float64)
-        else:
-            assert entry.fraction is not None
-            is_slow = np.asarray(levels) <= math.log(max(float(entry.fraction), 1e-300))
-            drawn = np.where(is_slow, float(entry.slowdown), 1.0)
-        factor *= drawn[:, unit]
-    return factor[:, together.members]
-
-
-def _loads(shape: Transformer, plan: Plan) -> tuple[tuple[LoadLaw, ...], NDArray[np.int64]]:
-    """The laws of the load of parts with as many layers with experts, and which law is each part's."""
-    moe = np.array([[content.moe for content in stage] for stage in contents(shape, plan)])
-    if shape.experts is None or (plan.ep == 1 and plan.routing.overflow != "drop"):
-        return (), np.zeros_like(moe)
-    routing: Routing = routing_of(shape, plan)
-    kinds, classes = np.unique(moe, return_inverse=True)
-    laws = tuple(load_law(routing, max(int(layers), 1)) for layers in kinds)
-    return laws, classes.reshape(moe.shape)
-
-
-def _persistent_loads(
-    loads: tuple[LoadLaw, ...], classes: NDArray[np.int64], key: PRNGKeyArray, realisations: int
-) -> NDArray[np.float64]:
-    if not loads:
-        return np.ones((realisations, *classes.shape))
-    levels = draw_levels(stream(key, "popularity"), (realisations, *classes.shape))
-    drawn = [np.asarray(with_inverse(each.persistent).quantile(levels), np.float64) for each in loads]
-    return np.choose(classes[None], drawn)
-
-
-def _links(config: ExperimentConfig, plan: Plan, together: Lockstep) -> tuple[LinksInStates, ...]:
-    found = []
-    for index in range(len(config.cluster.tiers)):
-        links = shared_links(config.cluster, index, plan.ranks)
-        if links is not None:
-            units = together.units(np.arange(plan.ranks) // links.group)
-            found.append(LinksInStates(links, units, index))
-    return tuple(found)
 
 
 def _work(
-    breakdown: Breakdown,
-    plan: Plan,
-    cluster: Cluster,
-    links: Sequence[LinksInStates],
-    classes: NDArray[np.int64],
-) -> tuple[Work, NDArray[np.float64]]:
-    """Seconds of operations, and how long those of each class compute."""
-    times = breakdown.times
+    quiet: QuietStep,
+    classes: _Classes,
+    tiers: tuple[DisturbedTier, ...],
+    layers: NDArray[np.int64],
+    loads: tuple[LoadLaw, ...],
+) -> Work:
+    """Seconds of operations."""
+    mixes, less = quiet.times.by_mix, quiet.mean_attention - 1.0
 
-    def table(value) -> NDArray[np.float64]:
-        return np.asarray(table_of(times, value), np.float64)
+    def table(value) -> Floats:
+        return np.stack([_table(each, value) for each in mixes])
 
-    compute = table(lambda one: one.compute)
-    seconds, group = np.unique(np.round(compute, 9), return_inverse=True)
-    reached = {
-        name: _tier(cluster, group)
-        for name, group in zip(
-            ("tp", "cp", "ep", "etp"),
-            (plan.groups.tp, plan.groups.cp, plan.groups.ep, plan.groups.etp),
-            strict=True,
-        )
-    }
+    # Tokens to experts take so many seconds whatever the busiest rank gets, and so many more with its load; by the mean
+    # loads, which are the same for all classes.
+    ranks, nodes = (loads[0].mean, loads[0].nodes) if loads else (1.0, 1.0)
 
-    def bytes_on(tier: int, *, routed: bool):
-        def value(one: PassTime) -> float:
-            waiting = sum(one.waiting.values())
-            moving = 1.0 - min(one.latency / waiting, 1.0) if waiting else 0.0
-            mine = [
-                seconds
-                for name, seconds in one.waiting.items()
-                if reached.get(name) == tier and (name in ROUTED) == routed
+    def growing(one: PassTime) -> float:
+        return one.growing(ranks, nodes)
+
+    def steady(one: PassTime) -> float:
+        return one.tokens(ranks, nodes) - ranks * growing(one)
+
+    def waiting(one: PassTime) -> float:
+        return sum(one.waiting.values()) - one.tokens() + steady(one)
+
+    # What crosses tiers is told by part and pass, so tables are made of the passes with where they are.
+    across = crossings(quiet.plan, quiet.shape, quiet.prices)
+
+    def of_tier(value) -> Floats:
+        def one(times: Times) -> Floats:
+            columns = [
+                [
+                    [value(getattr(part, name), found[name]) for part, found in zip(*stage, strict=True)]
+                    for stage in zip(times.parts, across, strict=True)
+                ]
+                for name in PASSES
             ]
-            return moving * sum(mine)
+            return np.asarray(by_kind(len(times.parts), len(times.parts[0]), *columns), np.float64)
 
-        return value
+        return np.stack([one(each) for each in mixes])
 
-    def crossings(tier: int):
-        return lambda one: one.exchanges if any(reached.get(name) == tier for name in one.waiting) else 0.0
+    def bytes_on(tier: int, *, grows: bool) -> Floats:
+        def seconds(one: PassTime, found: Crossing) -> float:
+            tokens = found.bytes_on(one, tier, lambda name: name == ROUTED) / max(one.tokens(), 1e-300)
+            if grows:
+                return tokens * growing(one)
+            return found.bytes_on(one, tier, lambda name: name != ROUTED) + tokens * steady(one)
 
-    shape = compute.shape
-    crossing = [[table(bytes_on(each.index, routed=routed)) for routed in (False, True)] for each in links]
-    work = Work(
-        plain=jnp.asarray(table(lambda one: one.compute - one.routed)),
+        return of_tier(seconds)
+
+    shape = classes.group.shape
+    crossing = [[bytes_on(each.index, grows=grows) for grows in (False, True)] for each in tiers]
+    waited = [of_tier(lambda _, found, tier=each.index: found.waited.get(tier, 0.0)) for each in tiers]
+    mix = quiet.chips.mix
+    return Work(
+        plain=jnp.asarray(table(lambda one: one.compute - one.routed + less * one.attention)),
         routed=jnp.asarray(table(lambda one: one.routed)),
         attention=jnp.asarray(table(lambda one: one.attention)),
-        waiting=jnp.asarray(
-            table(lambda one: sum(time for name, time in one.waiting.items() if name not in ROUTED))
-        ),
-        routing=jnp.asarray(
-            table(lambda one: sum(time for name, time in one.waiting.items() if name in ROUTED))
-        ),
+        waiting=jnp.asarray(table(waiting)),
+        routing=jnp.asarray(table(growing)),
         host=jnp.asarray(table(lambda one: one.host)),
-        crossing=jnp.asarray(np.array(crossing).reshape(len(links), 2, *shape)),
-        exchanges=jnp.asarray(
-            np.array([table(crossings(each.index)) for each in links]).reshape(len(links), *shape)
-        ),
-        group=jnp.asarray(group.reshape(shape), jnp.int32),
-        layers=jnp.asarray(classes, jnp.int32),
+        crossing=jnp.asarray(np.array(crossing).reshape(len(tiers), 2, *shape)),
+        messages=jnp.asarray(np.round(np.array(waited).reshape(len(tiers), *shape)), jnp.int32),
+        group=jnp.asarray(classes.group, jnp.int32),
+        layers=jnp.asarray(layers, jnp.int32),
+        mix=jnp.asarray(mix, jnp.int32) if len(mixes) > 1 else None,
     )
-    return work, seconds
+
+
+def _sent(quiet: QuietStep, tiers: tuple[DisturbedTier, ...]) -> Sent | None:
+    """Messages between stages."""
+    plan = quiet.plan
+    if plan.pp == 1:
+        return None
+    place_of = {tier.index: place for place, tier in enumerate(tiers)}
+    crossing, counts = np.zeros((len(tiers), 2)), [0] * len(tiers)
+    for message in messages(quiet.shape, plan):
+        place = place_of.get(quiet.prices.tier(message.group))
+        if message.per != "chunk" or place is None:
+            continue
+        way = ("forward", "backward").index(message.where)
+        crossing[place, way] += float(
+            quiet.prices.price(message.collective, message.group, message.bytes).bandwidth
+        )
+        # As many each way.
+        counts[place] += way == 0
+    seconds = [float(price.seconds) for price in quiet.breakdown.times.transfer]
+    return Sent(jnp.asarray(seconds), jnp.asarray(crossing), tuple(counts), not plan.overlap.pipeline)
+
+
+def _counts(work: Work, sent: Sent | None, place: int) -> list[int]:
+    """Numbers of messages that follow one another on a disturbed tier."""
+    counts = np.unique(np.asarray(work.messages[place])).tolist()
+    return counts if sent is None else [*counts, sent.messages[place]]

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -13,20 +12,22 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig
-from mc.delays import AbstractDelay
 from mc.errors import InputError
 from mc.estimate import Estimate
 from mc.experiment.build_training import TrainingStep, build_training
+from mc.experiment.training_links import Disturbed, draw_states, draw_step_messages
 from mc.goodput import build_failures, goodput
-from mc.parallel import Plan, memory
-from mc.pipeline import Finish, Transfer, batch_for
-from mc.random import draw_levels, stream
+from mc.parallel import Plan, memory, recomputed_share
+from mc.pipeline import Finish, batch_for
+from mc.random import stream
 from mc.results import GoodputSummary, TrainingSummary
 from mc.training import (
+    LinksNow,
     Meeting,
     Noise,
     Realisation,
     Sampling,
+    Sent,
     Work,
     batch_of,
     ending,
@@ -73,7 +74,7 @@ def draw_training(config: ExperimentConfig, key: PRNGKeyArray, advance: Advance)
     realisations = most if step.remembers else 1
     per_realisation = -(-config.run.samples // realisations)
     method: Sampling = "direct" if step.every_rank or config.run.method == "direct" else "exact"
-    breakdown = step.breakdown
+    breakdown = step.quiet.breakdown
     begun = time.perf_counter()
     if not step.is_random and not step.remembers:
         # Nothing differs from one step to the next.
@@ -94,8 +95,7 @@ class _Model(eqx.Module):
 
     work: Work
     noise: Noise
-    transfer: Transfer | None
-    jitter: tuple[AbstractDelay, ...]
+    sent: Sent | None
 
 
 def _draw(
@@ -108,34 +108,36 @@ def _draw(
     advance: Advance,
 ) -> Floats:
     """Steps with the noise of ranks, with that and loads, and with all; [3, realisations, steps]."""
-    replicas = step.lockstep.replicas
+    replicas = step.quiet.lockstep.replicas
     piece = max(1, batch_for(step.timetable) // replicas)
     call = min(-(-per_realisation // piece) * piece, max(1, _CALL // piece) * piece)
     calls = -(-per_realisation // call)
-    meeting = jax.tree.map(jnp.asarray, step.breakdown.meeting)
-    model = _Model(step.work, step.noise, step.transfer, step.jitter)
+    meeting = jax.tree.map(jnp.asarray, step.quiet.breakdown.meeting)
+    model = _Model(step.work, step.noise, step.sent)
     states = [
-        each.links.chain.counts(stream(key, f"links {index}"), each.links.groups, realisations, calls * call)
-        for index, each in enumerate(step.links)
+        None
+        if each.links is None
+        else each.links.chain.counts(stream(key, f"links {place}"), each.count, realisations, calls * call)
+        for place, each in enumerate(step.tiers)
     ]
     draw = eqx.filter_jit(_steps)
     drawn = np.empty((3, realisations, calls * call))
     for realisation in range(realisations):
         own = jax.random.fold_in(key, realisation)
+        kept = Realisation(
+            profile=jnp.asarray(step.profile[realisation], jnp.int32),
+            factor=jnp.asarray(step.factor[realisation]),
+            load=jnp.asarray(step.load[realisation]),
+        )
         for index in range(calls):
             chosen = slice(index * call, (index + 1) * call)
             sample = jnp.arange(index * call, (index + 1) * call, dtype=jnp.uint32)
-            stretch, delay, of_gradients = _stretched(
-                step, [each[realisation, chosen] for each in states], own, sample
-            )
-            kept = Realisation(
-                profile=jnp.asarray(step.profile[realisation], jnp.int32),
-                factor=jnp.asarray(step.factor[realisation]),
-                load=jnp.asarray(step.load[realisation]),
-                stretch=stretch,
-                delay=delay,
-            )
-            found = draw(step.timetable, meeting, model, kept, of_gradients, own, sample, piece, method)
+            links = disturbed = None
+            if step.tiers:
+                counts = [None if each is None else each[realisation, chosen] for each in states]
+                now = draw_states(step.tiers, counts, own, sample)
+                links, disturbed = now.now, draw_step_messages(step.step_messages, now, own, sample)
+            found = draw(step.timetable, meeting, model, kept, links, disturbed, own, sample, piece, method)
             drawn[:, realisation, chosen] = np.asarray(found, np.float64)
             done = realisation * per_realisation + min((index + 1) * call, per_realisation)
             before = realisation * per_realisation + min(index * call, per_realisation)
@@ -149,7 +151,8 @@ def _steps(
     meeting: Meeting,
     model: _Model,
     kept: Realisation,
-    of_gradients: Float[Array, " samples"],
+    links: LinksNow | None,
+    disturbed: Disturbed | None,
     key: PRNGKeyArray,
     sample: Array,
     piece: int,
@@ -161,45 +164,36 @@ def _steps(
     def cut(values: Array) -> Array:
         return jnp.moveaxis(values.reshape(*values.shape[:-1], pieces, piece), -2, 0)
 
-    def one(own: tuple[Array, Array, Array, Array]) -> Float[Array, "3 piece"]:
-        numbers, stretch, delay, reductions = own
-        links = Realisation(kept.profile, kept.factor, kept.load, stretch, delay)
-        idle = Realisation(kept.profile, kept.factor, kept.load, stretch[:0], delay[:0])
-        alike = Realisation(kept.profile, kept.factor, jnp.ones_like(kept.load), stretch[:0], delay[:0])
-        extra = jnp.zeros(piece)
-        for place, law in enumerate(model.jitter):
-            levels = _levels(stream(key, f"messages {place}"), numbers, 1)[:, 0]
-            extra = extra + law.quantile(levels)
+    def one(own: tuple[Array, LinksNow | None, Disturbed | None]) -> Float[Array, "3 piece"]:
+        numbers, now, late = own
 
-        def finished(noise: Noise, realisation: Realisation) -> Finish:
+        def finished(noise: Noise, load: Array, links: LinksNow | None = None) -> Finish:
+            realisation = Realisation(kept.profile, kept.factor, load, links)
             return pipelines(
-                timetable, model.work, noise, model.transfer, realisation, key, numbers, method=method
+                timetable, model.work, noise, model.sent, realisation, key, numbers, method=method
             )
 
-        def ended(finish: Finish, factor: Array, late: Array) -> Array:
-            return _ended(meeting, timetable, finish, replicas, factor, late)
+        def ended(finish: Finish, late: Disturbed | None = None) -> Array:
+            return _ended(meeting, timetable, finish, replicas, late)
 
-        none, ones = jnp.zeros(piece), jnp.ones(piece)
         without = eqx.tree_at(
             lambda noise: (noise.load, noise.documents),
             model.noise,
             ((), None),
             is_leaf=lambda leaf: leaf is None,
         )
-        ranks = finished(without, alike)
+        ranks = finished(without, jnp.ones_like(kept.load))
         has_loads = bool(model.noise.load) or model.noise.documents is not None
-        loads = finished(model.noise, idle) if has_loads else ranks
-        everything = finished(model.noise, links) if stretch.shape[0] else loads
-        return jnp.stack(
-            [ended(ranks, ones, none), ended(loads, ones, none), ended(everything, reductions, extra)]
-        )
+        loads = finished(model.noise, kept.load) if has_loads else ranks
+        everything = loads if now is None else finished(model.noise, kept.load, now)
+        return jnp.stack([ended(ranks), ended(loads), ended(everything, late)])
 
-    found = jax.lax.map(one, (cut(sample), cut(kept.stretch), cut(kept.delay), cut(of_gradients)))
+    found = jax.lax.map(one, (cut(sample), *jax.tree.map(cut, (links, disturbed))))
     return jnp.moveaxis(found, 0, 1).reshape(3, -1)
 
 
 def _ended(
-    meeting: Meeting, timetable, finish: Finish, replicas: int, stretch: Array, extra: Array
+    meeting: Meeting, timetable, finish: Finish, replicas: int, late: Disturbed | None
 ) -> Float[Array, " piece"]:
     def slowest(values: Array) -> Array:
         return jnp.max(batch_of(values, replicas), axis=-1)
@@ -208,63 +202,40 @@ def _ended(
         reduced = slowest(values)
         return [[reduced[:, chunk] for chunk in range(timetable.chunks)]]
 
+    end = slowest(finish.end)
+    added = late or Disturbed(jnp.zeros_like(end), jnp.zeros_like(end), jnp.zeros(end.shape[1:]))
     # All stages are one entry.
-    together = replace(meeting, free=(jnp.stack([jnp.asarray(each) for each in meeting.free])[:, None],))
+    together = replace(
+        meeting,
+        reduce=meeting.reduce + added.reduce,
+        earlier=meeting.earlier + added.reduce,
+        gather=meeting.gather + added.gather,
+        blocking=meeting.blocking | {"links": added.blocking},
+        free=(jnp.stack([jnp.asarray(each) for each in meeting.free])[:, None],),
+    )
     return ending(
         together,
         makespan=slowest(finish.makespan),
-        end=[slowest(finish.end)],
+        end=[end],
         first_start=by_chunk(finish.first_start),
         gradient_end=by_chunk(finish.gradient_end),
         gradient_duration=by_chunk(finish.gradient_duration),
-        stretch=stretch[None],
-        extra=extra[None],
         across=lambda values: jnp.max(values, axis=0),
     ).step
 
 
-@partial(jax.jit, static_argnums=2)
-def _levels(key: PRNGKeyArray, numbers: Array, count: int) -> Float[Array, "samples count"]:
-    """So many for each sample, whichever others are drawn with it."""
-    return jax.vmap(lambda number: draw_levels(jax.random.fold_in(key, number), (count,)))(numbers)
-
-
-def _stretched(
-    step: TrainingStep, counts: list[Floats], key: PRNGKeyArray, sample: Array
-) -> tuple[Array, Array, Array]:
-    """Factors and delays of the links of each group in each sample, and the factor on reductions.
-
-    How many links are in which state is drawn with the chain; which of them, at random.
-    """
-    stages, replicas = step.lockstep.stages, step.lockstep.replicas
-    samples = sample.size
-    stretch = np.ones((len(step.links), stages, replicas, samples))
-    delay = np.zeros_like(stretch)
-    of_gradients = np.ones(samples)
-    for place, (each, found) in enumerate(zip(step.links, counts, strict=True)):
-        links = each.links
-        level = np.asarray(_levels(stream(key, f"which links {place}"), sample, links.groups))
-        rank = np.argsort(np.argsort(level, axis=1), axis=1)
-        state = (rank[..., None] >= np.cumsum(found, axis=1)[:, None, :-1]).sum(axis=-1)
-        slowdown = np.asarray(links.states.slowdowns, np.float64)[state]
-        waiting = np.asarray(links.states.delays, np.float64)[state]
-        stretch[place] = np.moveaxis(slowdown[:, each.units].max(axis=-1), 0, -1)
-        delay[place] = np.moveaxis(waiting[:, each.units].max(axis=-1), 0, -1)
-        if place in step.gradient_links:
-            of_gradients = np.maximum(of_gradients, stretch[place].max(axis=(0, 1)))
-    return jnp.asarray(stretch), jnp.asarray(delay), jnp.asarray(of_gradients)
-
-
 def summary(config: ExperimentConfig, drawn: Drawn, mean: Estimate) -> TrainingSummary:
     """What steps of so many seconds come to."""
-    step, plan = drawn.step, drawn.step.plan
-    shape, breakdown = step.shape, step.breakdown
-    work = flops(shape, plan.sequence_length, plan.global_batch, plan.config.recompute)
-    peak = plan.ranks * config.cluster.chip.peak.offered[plan.formats.math]
+    step, quiet = drawn.step, drawn.step.quiet
+    plan, shape, breakdown = quiet.plan, quiet.shape, quiet.breakdown
+    again = recomputed_share(shape, plan)
+    work = flops(shape, plan.sequence_length, plan.global_batch, plan.config.recompute, recomputed=again)
+    chips = config.cluster.chips(plan.ranks)
+    peak = sum(count * chip.peak.offered[plan.formats.math] for count, chip, _ in chips)
     tokens = plan.global_batch * plan.sequence_length
     held = memory(shape, plan)
     names = ("weights", "gradients", "optimizer", "activations", "buffers", "total")
-    size = config.cluster.chip.memory_size
+    size = min((chip.memory_size for _, chip, _ in chips if chip.memory_size), default=None)
     sizes = {name: float(getattr(held, name)) for name in names}
     return TrainingSummary(
         plan=_plan_text(plan),

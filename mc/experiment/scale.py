@@ -21,11 +21,10 @@ from mc.config.cluster import ClusterConfig
 from mc.config.shape import SwitchedConfig
 from mc.errors import InputError
 from mc.estimate import Estimate
+from mc.experiment.build_training import build_quiet
 from mc.experiment.run import run
-from mc.fabric import build_cluster
 from mc.goodput import build_failures, goodput
 from mc.parallel import PlanError, build_plan, checked_plan, memory
-from mc.training import build_chip, build_prices, evaluate
 from mc.transformer import build_transformer, flops
 
 Mode = Literal["weak", "strong"]
@@ -286,7 +285,10 @@ def _point(
     times = _sampled(sized, samples, advance) if samples else _quiet(sized)
     if not samples:
         advance(1)
-    peak = None if number_format is None else chips * sized.cluster.chip.peak.offered[number_format]
+    peak = None
+    if number_format is not None:
+        kinds = sized.cluster.chips(chips)
+        peak = sum(count * chip.peak.offered[number_format] for count, chip, _ in kinds)
     mean = times.mean.value
     first = before[0] if before else None
     efficiency = 1.0
@@ -327,8 +329,21 @@ def _doubling(last: ScalePoint, chips: int, work: float, now: Estimate) -> Estim
 
 def _with_enough_memory(config: ExperimentConfig) -> ExperimentConfig:
     """What does not fit is timed, too: how much is missing is said beside it."""
-    chip = config.cluster.chip.model_copy(update={"memory_size": None})
-    return config.model_copy(update={"cluster": config.cluster.model_copy(update={"chip": chip})})
+    enough = {"memory_size": None}
+    tiers = tuple(
+        tier.model_copy(
+            update={
+                "exceptions": tier.exceptions
+                and tuple(
+                    each.model_copy(update={"chip": each.chip and each.chip.model_copy(update=enough)})
+                    for each in tier.exceptions
+                )
+            }
+        )
+        for tier in config.cluster.tiers
+    )
+    cluster = {"chip": config.cluster.chip.model_copy(update=enough), "tiers": tiers}
+    return config.model_copy(update={"cluster": config.cluster.model_copy(update=cluster)})
 
 
 def _sampled(config: ExperimentConfig, samples: int, advance: Advance) -> Times:
@@ -343,13 +358,7 @@ def _sampled(config: ExperimentConfig, samples: int, advance: Advance) -> Times:
 
 def _quiet(config: ExperimentConfig) -> Times:
     if config.model.transformer is not None:
-        plan, cluster = build_plan(config), build_cluster(config.cluster)
-        found = evaluate(
-            plan,
-            build_transformer(config.model.transformer),
-            build_chip(config.cluster.chip),
-            build_prices(cluster, plan.protocol),
-        )
+        found = build_quiet(config).breakdown
         seconds, parts = float(found.step), {name: float(part) for name, part in found.parts.items()}
     else:
         tiers = tuple(

@@ -18,6 +18,7 @@ from mc.fabric.link_noise import LinkNoise as LinkNoise
 from mc.fabric.link_noise import build_link_noise as build_link_noise
 from mc.fabric.link_noise import shared_links as shared_links
 from mc.fabric.link_noise import sharing as sharing
+from mc.fabric.link_noise import units_of as units_of
 from mc.fabric.link_states import LinkStates as LinkStates
 from mc.fabric.link_states import SharedLinks as SharedLinks
 from mc.fabric.link_states import draw_link_factors as draw_link_factors

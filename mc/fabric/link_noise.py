@@ -3,6 +3,8 @@
 import bisect
 
 import equinox as eqx
+import numpy as np
+from numpy.typing import NDArray
 
 from mc.config import ClusterConfig, layout
 from mc.config.cluster import ALL_RANKS, EVERY_RANK_ALONE
@@ -74,3 +76,14 @@ def sharing(config: ClusterConfig, scope: str, ranks: int) -> int:
         return min(starts.step, ranks)
     # Units that differ: as many as there are, of their mean size.
     return -(-ranks // bisect.bisect_left(starts, ranks))
+
+
+def units_of(config: ClusterConfig, scope: str, ranks: int) -> NDArray[np.int64]:
+    """Which unit of `scope` each of the first `ranks` ranks is in, `scope` as for `sharing`."""
+    rank = np.arange(ranks)
+    if scope == EVERY_RANK_ALONE:
+        return rank
+    if scope == ALL_RANKS:
+        return np.zeros_like(rank)
+    starts = layout.first_ranks(config.fan_outs, [tier.name for tier in config.tiers].index(scope))
+    return np.searchsorted(np.asarray(starts), rank, side="right") - 1

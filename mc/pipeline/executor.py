@@ -72,6 +72,7 @@ def completion(
     batch: int,
     *,
     transfer: Transfer | None = None,
+    late: Duration | None = None,
     start: ArrayLike | None = None,
 ) -> Finish:
     """When a step's pipeline is complete, for a batch of durations.
@@ -85,6 +86,7 @@ def completion(
             [stages, operations, batch] in the order of the stages' sequences, as measured for example.
         batch: how many evaluations.
         transfer: seconds of messages; none without it.
+        late: seconds that the messages of operations take beside, each by its own draw: as a function of `duration`.
         start: when stages can start: [stages] or [stages, batch]; at 0 without it.
 
     Returns:
@@ -120,11 +122,14 @@ def completion(
                 arrived = arrived + routes[route]
             begun = jnp.maximum(begun, jnp.where((waits >= 0)[:, None], arrived, -jnp.inf))
         end = begun + took
-        free = end
+        free = arriving = end
+        if late is not None:
+            sends = jnp.any(now.sent < 2 * timetable.stages, axis=0)[:, None]
+            arriving = end + jnp.where(sends, late(now.rows), 0.0)
         if blocking:
             assert routes is not None
             for sent in now.sent:
-                free = jnp.maximum(free, end + routes[sent])
+                free = jnp.maximum(free, arriving + routes[sent])
         ends, durations = state.ends, state.durations
         for slot, mine in zip(now.slot, now.recorded, strict=True):
             ends = _put(ends, slot, mine, end)
@@ -133,7 +138,7 @@ def completion(
             free=free,
             end=jnp.where(active, end, state.end) if state.end is not None else None,
             busy=state.busy + took,
-            kept=jax.lax.dynamic_update_index_in_dim(state.kept, end, now.index % timetable.depth, 0),
+            kept=jax.lax.dynamic_update_index_in_dim(state.kept, arriving, now.index % timetable.depth, 0),
             ends=ends,
             durations=durations,
         )

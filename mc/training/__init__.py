@@ -1,10 +1,12 @@
 """A transformer's step: how long passes take, what disturbs them, and when all replicas are done.
 
 `efficiency`, `roofline`, `prices` and `times` say what a pass takes, `replicas` what happens where replicas meet,
-`evaluate` what a step takes without noise. `lockstep`, `slowness`, `routing` and `documents` say what disturbs
-operations; `sampler` draws them and runs the pipelines.
+`evaluate` what a step takes without noise, `generations` where chips differ. `lockstep`, `slowness`, `unit_noise`,
+`routing` and `documents` say what disturbs operations, `crossings` and `lateness` what disturbs messages; `sampler`
+draws them (`work`) and runs the pipelines.
 """
 
+from mc.training.crossings import crossings as crossings
 from mc.training.documents import attention_law as attention_law
 from mc.training.documents import mean_attention as mean_attention
 from mc.training.efficiency import Chip as Chip
@@ -15,6 +17,13 @@ from mc.training.evaluate import PARTS as PARTS
 from mc.training.evaluate import Breakdown as Breakdown
 from mc.training.evaluate import evaluate as evaluate
 from mc.training.evaluate import table_of as table_of
+from mc.training.generations import Generations as Generations
+from mc.training.generations import MixedTimes as MixedTimes
+from mc.training.generations import evaluate_mixes as evaluate_mixes
+from mc.training.generations import generations as generations
+from mc.training.generations import times_of_mixes as times_of_mixes
+from mc.training.lateness import Lateness as Lateness
+from mc.training.lateness import build_lateness as build_lateness
 from mc.training.lockstep import Lockstep as Lockstep
 from mc.training.lockstep import lockstep as lockstep
 from mc.training.prices import AbstractPrices as AbstractPrices
@@ -29,17 +38,20 @@ from mc.training.routing import Routing as Routing
 from mc.training.routing import RoutingError as RoutingError
 from mc.training.routing import load_law as load_law
 from mc.training.routing import routing_of as routing_of
-from mc.training.sampler import Noise as Noise
-from mc.training.sampler import Realisation as Realisation
-from mc.training.sampler import Sampling as Sampling
-from mc.training.sampler import UnitNoise as UnitNoise
-from mc.training.sampler import Work as Work
 from mc.training.sampler import batch_of as batch_of
 from mc.training.sampler import number_of_profiles as number_of_profiles
 from mc.training.sampler import pipelines as pipelines
+from mc.training.slowness import KernelNoise as KernelNoise
 from mc.training.slowness import RankNoise as RankNoise
-from mc.training.slowness import SlownessTable as SlownessTable
 from mc.training.slowness import fit_curve as fit_curve
 from mc.training.slowness import tabulate_slowness as tabulate_slowness
+from mc.training.tables import QuantileTable as QuantileTable
 from mc.training.times import Times as Times
 from mc.training.times import times_of as times_of
+from mc.training.unit_noise import UnitNoise as UnitNoise
+from mc.training.work import LinksNow as LinksNow
+from mc.training.work import Noise as Noise
+from mc.training.work import Realisation as Realisation
+from mc.training.work import Sampling as Sampling
+from mc.training.work import Sent as Sent
+from mc.training.work import Work as Work

@@ -2,51 +2,64 @@ r"""How much longer an operation takes than it would on chips that are all alike
 
 A rank takes f·Z + (J + P)/C times as long as an undisturbed one, with
 
-- f, its persistent factor, drawn once per realisation;
+- f, its persistent factor, drawn once per realisation; times what its kind of chip takes of what the slowest in the
+  group does, where there are several;
 - Z, the spread, and J, the jitter (seconds), drawn for each operation: one micro-batch through one part of the model;
 - P, a pause, so rare that it happens with the given probability in a step: with its part of it in each operation;
 - C, the seconds that the operation computes.
 
-The group takes what its slowest rank takes. Its law is that of a maximum over ranks that differ in f alone, which for
-each C and each combination of factors (a *profile*) is tabulated once and then drawn with one number per operation,
-however many ranks the group has. Tables are even in log-odds between the levels that 32 bits can have, so no search is
-needed: a draw costs two logarithms, and looking two numbers up, which takes most of the time. So where the law is smooth
-enough that its quantile is a polynomial in a normal number to 10⁻⁵ (spreads are, pauses are not), that
-stands in for the table, seven times as fast. With `direct` every rank is drawn, by the laws themselves.
+The group takes M, what its slowest rank takes. Beside, kernels may differ from one *stretch* to the next: what a rank
+computes between two waits for the others, of which an operation has k. In each, rank r is z·f_r/f times as long, and j
+seconds longer, with f the largest of the factors. The group waits k times for its slowest, and takes M·K with
+
+    K = 1/k · Σ over k stretches of max over r of (z·f_r/f + j·k/(C·f)),
+
+exact where only kernels and factors differ, and an upper bound, by max a·b ≤ max a · max b, where Z or J do as well.
+
+The law of M·K, with ranks that differ in f alone, is tabulated once for each C, k and combination of factors (a *profile*)
+and then drawn with one number per operation, however many ranks the group has (`tables.py`). Where the law is smooth
+enough that its quantile is a polynomial in a normal number to 10⁻⁵ (spreads are, pauses are not), that stands in for the
+table, seven times as fast. With `direct` every rank is drawn, and each of its stretches, by the laws themselves.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
 from scipy import special
 
-from mc.delays import (
-    AbstractDelay,
-    Constant,
-    Scaled,
-    Shifted,
-    Slowest,
-    SlowestOf,
-    Sum,
-    with_inverse,
-    with_pauses,
-)
-from mc.delays.inverse import bisect_bits
-from mc.delays.numerics import log_survival_of_odds
-from mc.delays.sum import width
+from mc.delays import AbstractDelay, with_inverse
 from mc.pipeline import normal_from_word
+from mc.training.sums import at_times, largest_of, quantiles_of, sum_of, total_of
+from mc.training.tables import REACH, QuantileTable, table_of
 
-# 32 bits have log-odds up to ±33·log 2.
-_REACH = 23.0
-_KNOTS = 8193
-# And normal numbers up to ±6.34.
+Floats = NDArray[np.float64]
+# Of tables while they are made.
+_KNOTS = 4097
+
+# Of a profile: a factor, how many ranks have it, and on which kind of chip.
+Alike = tuple[float, int, int]
+
+# Normal numbers of 32 bits go up to ±6.34.
 _DEEPEST = 6.4
 _DEGREES, _AGREEMENT = (9, 13, 17), 1e-5
+
+
+class KernelNoise(eqx.Module):
+    """What makes a rank's stretch longer from one to the next.
+
+    Attributes:
+        spread: factor; None for 1.
+        jitter: seconds; None for none.
+    """
+
+    spread: AbstractDelay | None = None
+    jitter: AbstractDelay | None = None
 
 
 class RankNoise(eqx.Module):
@@ -57,21 +70,23 @@ class RankNoise(eqx.Module):
         jitter: seconds; None for none.
         pause: seconds; None for none.
         pause_probability: of a pause in an operation.
+        kernels: of each stretch; None for none.
     """
 
     spread: AbstractDelay | None = None
     jitter: AbstractDelay | None = None
     pause: AbstractDelay | None = None
     pause_probability: Float[Array, ""] | float = 0.0
+    kernels: KernelNoise | None = None
 
     @property
     def is_random(self) -> bool:
         """Whether there is anything."""
-        return any(each is not None for each in (self.spread, self.jitter, self.pause))
+        return any(each is not None for each in (self.spread, self.jitter, self.pause, self.kernels))
 
     @property
     def adds_seconds(self) -> bool:
-        """Whether anything is added, so that the law depends on how long an operation is."""
+        """Whether anything is added to an operation, so that its law depends on how long that is."""
         return self.jitter is not None or self.pause is not None
 
     def prepared(self) -> "RankNoise":
@@ -79,71 +94,11 @@ class RankNoise(eqx.Module):
         spread, jitter, pause = (
             None if law is None else with_inverse(law) for law in (self.spread, self.jitter, self.pause)
         )
-        return RankNoise(spread, jitter, pause, self.pause_probability)
-
-    def law(
-        self, factor: Float[Array, ""], seconds: Float[Array, ""], narrow: tuple[bool, bool] = (True, True)
-    ) -> AbstractDelay:
-        """The law of a rank with a persistent factor, for an operation of so many seconds.
-
-        Args:
-            factor: persistent.
-            seconds: that the operation computes.
-            narrow: whether jitter, and a pause, vary less than what they are added to.
-        """
-        law: AbstractDelay = (
-            Constant(factor) if self.spread is None else with_inverse(Scaled(self.spread, factor))
-        )
-        if self.jitter is not None:
-            law = _after(law, self.jitter, 1 / seconds, narrow[0])
-        if self.pause is not None:
-            law = with_pauses(law, self.pause_probability, _after(law, self.pause, 1 / seconds, narrow[1]))
-        return law
-
-    def narrow(self, seconds: float) -> tuple[bool, bool]:
-        """For `law`: a sum is integrated over its narrower term, which cannot be told while it is traced."""
-        spread, jitter, pause = (
-            0.0 if law is None else float(width(law)) for law in (self.spread, self.jitter, self.pause)
-        )
-        return bool(jitter <= seconds * spread), bool(pause <= max(seconds * spread, jitter))
-
-
-def _after(
-    law: AbstractDelay,
-    late: AbstractDelay,
-    scale: Float[Array, ""],
-    is_narrow: bool,  # noqa: FBT001
-) -> AbstractDelay:
-    """A law with a delay after it, which is scaled."""
-    if isinstance(late, Constant):
-        return Shifted(law, late.value * scale)
-    late = with_inverse(Scaled(late, scale))
-    if isinstance(law, Constant):
-        return Shifted(late, law.value)
-    return with_inverse(Sum(late, law) if is_narrow else Sum(law, late))
-
-
-class SlownessTable(eqx.Module):
-    """Quantiles of the slowest rank of groups, by class of operations and profile.
-
-    Attributes:
-        times: [classes, profiles, knots], at log-odds that are even in ±23.
-    """
-
-    times: Float[Array, "classes profiles knots"]
-
-    def look_up(
-        self, row: Int[Array, "stages batch"], word: UInt32[Array, "stages batch"]
-    ) -> Float[Array, "stages batch"]:
-        """The quantile of law `row` (class·profiles + profile) at a uniform word."""
-        knots = self.times.shape[-1]
-        place = (_odds(word) + _REACH) * ((knots - 1) / (2 * _REACH))
-        below = jnp.clip(place.astype(jnp.int32), 0, knots - 2)
-        part = place - below
-        flat = self.times.reshape(-1)
-        first = row * knots + below
-        low, high = flat[first], flat[first + 1]
-        return low + (high - low) * part
+        kernels = self.kernels
+        if kernels is not None:
+            laws = (None if law is None else with_inverse(law) for law in (kernels.spread, kernels.jitter))
+            kernels = KernelNoise(*laws)
+        return RankNoise(spread, jitter, pause, self.pause_probability, kernels)
 
 
 class SlownessCurve(eqx.Module):
@@ -171,10 +126,13 @@ def evaluate_curve(
     return jnp.exp(found)
 
 
-def fit_curve(table: SlownessTable) -> SlownessCurve | None:
-    """Polynomials that agree with a table of one class to `_AGREEMENT`; None if there are none."""
-    times = np.asarray(table.times[0], np.float64)
-    odds = np.linspace(-_REACH, _REACH, times.shape[-1])
+def fit_curve(table: QuantileTable) -> SlownessCurve | None:
+    """Polynomials that agree with a table to `_AGREEMENT`; None if there are none, or classes differ."""
+    classes = np.asarray(table.times, np.float64)
+    if np.any(classes != classes[:1]):
+        return None
+    times = classes[0]
+    odds = np.linspace(-REACH, REACH, times.shape[-1])
     score = -special.ndtri_exp(-np.logaddexp(0.0, odds)) / _DEEPEST
     inside = np.abs(score) <= 1.0
     at, wanted = score[inside], np.log(times[:, inside])
@@ -189,61 +147,86 @@ def fit_curve(table: SlownessTable) -> SlownessCurve | None:
 
 
 def tabulate_slowness(
-    noise: RankNoise, seconds: Sequence[float], profiles: Sequence[Sequence[tuple[float, int]]]
-) -> SlownessTable:
-    """The table of a noise.
+    noise: RankNoise,
+    seconds: Sequence[float],
+    profiles: Sequence[Sequence[Alike]],
+    *,
+    stretches: Sequence[int] | None = None,
+    ratios: Floats | None = None,
+) -> QuantileTable:
+    """The table of a noise, by class of operations and profile.
 
     Args:
         noise: of each rank.
         seconds: that an operation computes, per class.
-        profiles: (factor, how many ranks have it) of each kind of group.
+        profiles: the ranks of each kind of group.
+        stretches: in which an operation computes, per class; 1 without it.
+        ratios: how long each kind of chip computes, over the slowest in the group, [classes, kinds]; 1 without it.
     """
-    factors = np.array(sorted({factor for profile in profiles for factor, _ in profile}))
-    counts = np.zeros((len(profiles), factors.size))
-    for row, profile in zip(counts, profiles, strict=True):
-        for factor, ranks in profile:
-            row[np.searchsorted(factors, factor)] += ranks
     lengths = np.maximum(np.asarray(seconds, np.float64), 1e-12)
-    if not noise.adds_seconds:
-        lengths = lengths[:1]
-    narrow = [noise.narrow(length) for length in lengths]
-    times = np.empty((lengths.size, len(profiles), _KNOTS))
-    for each in set(narrow):
-        mine = [found == each for found in narrow]
-        times[mine] = _tabulate(
-            noise, each, jnp.asarray(lengths[mine]), jnp.asarray(factors), jnp.asarray(counts)
-        )
-    return SlownessTable(jnp.broadcast_to(jnp.asarray(times), (len(seconds), *times.shape[1:])))
+    ranks = _Ranks.of(profiles, np.ones((lengths.size, 1)) if ratios is None else ratios)
+    found = _slowest(noise, lengths, ranks)
+    kernels = noise.kernels
+    if kernels is None:
+        return table_of(found)
+    counts = np.ones(lengths.size, np.int64) if stretches is None else np.asarray(stretches)
+    one = _slowest(RankNoise(kernels.spread, kernels.jitter), lengths / counts, ranks)
+    known: dict[bytes, Floats] = {}
+    for place in np.ndindex(*found.shape[:2]):
+        count, law = int(counts[place[0]]), found[place]
+        told = count.to_bytes(8) + one[place].tobytes() + law.tobytes()
+        if told not in known:
+            total = total_of(one[place], count) / (count * ranks.largest[place])
+            known[told] = np.exp(sum_of(np.log(law), np.log(total)))
+        found[place] = known[told]
+    return table_of(found)
 
 
-@eqx.filter_jit
-def _tabulate(
-    noise: RankNoise,
-    narrow: tuple[bool, bool],
-    seconds: Float[Array, " classes"],
-    factors: Float[Array, " factors"],
-    counts: Float[Array, "profiles factors"],
-) -> Float[Array, "classes profiles knots"]:
-    levels = log_survival_of_odds(jnp.linspace(-_REACH, _REACH, _KNOTS))
+class _Ranks(NamedTuple):
+    """The ranks of profiles.
 
-    def of_class(length: Float[Array, ""]) -> Float[Array, "profiles knots"]:
-        if factors.size == 1:
-            law = noise.law(factors[0], length, narrow)
-            return jax.vmap(lambda ranks: with_inverse(Slowest(law, ranks[0])).quantile(levels))(counts)
-        laws = jax.vmap(lambda factor: noise.law(factor, length, narrow))(factors)
+    Attributes:
+        factors: that ranks may have, in each class of operations, [classes, factors].
+        counts: how many do, [profiles, factors].
+        largest: the largest factor that some rank has, [classes, profiles].
+    """
 
-        def of_profile(ranks: Float[Array, " factors"]) -> Float[Array, " knots"]:
-            groups = jax.vmap(Slowest)(laws, ranks)
-            return bisect_bits(SlowestOf(groups), levels)
+    factors: Floats
+    counts: Floats
+    largest: Floats
 
-        return jax.lax.map(of_profile, counts)
+    @staticmethod
+    def of(profiles: Sequence[Sequence[Alike]], ratios: Floats) -> "_Ranks":
+        """From what is said about each profile."""
+        told = sorted({(factor, chip) for profile in profiles for factor, _, chip in profile})
+        counts = np.zeros((len(profiles), len(told)))
+        for row, profile in zip(counts, profiles, strict=True):
+            for factor, ranks, chip in profile:
+                row[told.index((factor, chip))] += ranks
+        factors = np.array([[factor * row[chip] for factor, chip in told] for row in ratios])
+        largest = np.where(counts > 0, factors[:, None], 0.0).max(axis=2)
+        return _Ranks(factors, counts, largest)
 
-    return jax.lax.map(of_class, seconds)
 
-
-def _odds(word: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Log-odds of a uniform word, from its nearer end; decreasing words give smaller ones."""
-    real = jnp.result_type(float)
-    tail = (jnp.minimum(word, ~word).astype(real) + 0.5) * 2.0**-32
-    size = jnp.log1p(-tail) - jnp.log(tail)
-    return jnp.where(word < jnp.uint32(1 << 31), -size, size)
+def _slowest(noise: RankNoise, lengths: Floats, ranks: _Ranks) -> Floats:
+    """Quantiles of the slowest rank, [classes, profiles, knots]; classes that are alike are worked out once."""
+    told = np.column_stack([lengths, ranks.factors]) if noise.adds_seconds else ranks.factors
+    _, first, which = np.unique(told, axis=0, return_index=True, return_inverse=True)
+    spread, jitter, pause = (
+        None if law is None else quantiles_of(law, _KNOTS)
+        for law in (noise.spread, noise.jitter, noise.pause)
+    )
+    even = np.ones(_KNOTS) if spread is None else spread
+    probability = float(noise.pause_probability)
+    found = np.empty((first.size, len(ranks.counts), _KNOTS))
+    for row, place in zip(found, first, strict=True):
+        laws = []
+        for factor in ranks.factors[place]:
+            law = factor * even
+            if jitter is not None:
+                law = sum_of(law, jitter / lengths[place])
+            if pause is not None and probability > 0:
+                law = at_times(law, sum_of(law, pause / lengths[place]), probability)
+            laws.append(law)
+        row[:] = [largest_of(laws, counts.tolist()) for counts in ranks.counts]
+    return found[which.ravel()]

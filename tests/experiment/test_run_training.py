@@ -10,6 +10,7 @@ import mc.experiment.run_training as run_training
 from mc.cli.app import main
 from mc.config import load_experiment
 from mc.experiment import run
+from mc.experiment.build_training import build_quiet
 from mc.report import run_json
 from mc.results import read_run, write_run
 from tests.stats import assert_fraction, assert_same_law
@@ -164,17 +165,17 @@ def test_a_pause_of_the_whole_job_is_a_step_longer(load):
 
 
 def test_busy_links_stretch_what_crosses_them(load):
-    # Nodes are pairs that share matrices: everything that waits for them is three times as long, but for latency.
+    # All eight share matrices: everything that they wait for is three times as long, but for latency.
     states = "congestion: {shared_by: rack, states: [{name: idle, probability: 50 %}, {name: busy, probability: 50 %, slowdown: 3}]}"
     text = TEXT.replace("tp: 2, pp: 2", "tp: 8").replace(
         "fan_out: 2\nmodel", f"fan_out: 2\n      {states}\nmodel"
     )
-    result, idle = run(load(text, "run.samples=1000")), run(load(text.replace(states, "")))
+    result, idle = run(load(text, "run.samples=1000")), build_quiet(load(text.replace(states, ""))).breakdown
     congestion = result.parts["congestion"][0]
     busy = congestion > 1e-9
     assert_fraction(int((~busy).sum()), 1000, 0.25)
-    bandwidth = {part.name: part.time.value for part in idle.waterfall.parts}["bandwidth"]
-    np.testing.assert_allclose(congestion[busy], 2 * bandwidth, rtol=1e-3)
+    moved = sum(message.each * price.bandwidth for message, price in idle.times.step)
+    np.testing.assert_allclose(congestion[busy], 2 * (idle.parts["bandwidth"] + moved), rtol=1e-3)
 
 
 MIXED = TEXT.replace("fan_out: 2\n", "fan_out: 2\n      exceptions: [{units: 1, EXCEPTION}]\n", 1)
@@ -184,8 +185,18 @@ MIXED = TEXT.replace("fan_out: 2\n", "fan_out: 2\n      exceptions: [{units: 1, 
     ("overrides", "text", "expected"),
     [
         (["--set", "run.method=grid"], TEXT, "run.method: expected `exact` or `direct` for a transformer"),
-        ([], MIXED.replace("EXCEPTION", "chip: A100"), "expected chips that are all alike"),
-        ([], MIXED.replace("EXCEPTION", "slowdown: 2"), "expected chips that are all alike"),
+        (
+            [],
+            MIXED.replace("EXCEPTION", "chip: {name: old, peak: {bf16: 100 TFLOP/s}}"),
+            "chip `old`: expected a `memory_bandwidth`",
+        ),
+        (
+            [],
+            MIXED.replace(
+                "EXCEPTION", "chip: {name: old, peak: {fp16: 100 TFLOP/s}, memory_bandwidth: 1 TB/s}"
+            ),
+            "old does not offer bf16",
+        ),
     ],
 )
 def test_what_a_transformer_cannot_have_is_refused(overrides, text, expected, tailstep):

@@ -6,8 +6,9 @@ import pytest
 from scipy import special
 
 from mc.delays import Constant
-from mc.training import RankNoise, SlownessTable, fit_curve, tabulate_slowness
-from mc.training.slowness import _odds, evaluate_curve
+from mc.training import QuantileTable, RankNoise, fit_curve, tabulate_slowness
+from mc.training.slowness import evaluate_curve
+from mc.training.tables import odds_of_word
 from tests.stats import assert_same_law
 from tests.training.noises import ALL, PROFILES, SECONDS, SIGMA, SPREAD, table_of_all
 
@@ -31,14 +32,14 @@ def odds_of(words):
 
 
 def look_up(table, profile, words):
-    rows = jnp.full((1, 1), profile, jnp.int32)
-    return np.asarray(table.look_up(rows, jnp.asarray(words[None], jnp.uint32)), np.float64)[0]
+    row, column = (jnp.full((1, 1), place, jnp.int32) for place in (0, profile))
+    return np.asarray(table.look_up(row, column, jnp.asarray(words[None], jnp.uint32)), np.float64)[0]
 
 
 def quantile_of_largest(profile, odds):
     """Of lognormal factors: where the product of distribution functions has these odds, on a fine grid."""
     x = np.exp(np.linspace(-0.6, 1.0, 400_001))
-    log_below = sum(ranks * special.log_ndtr(np.log(x / factor) / SIGMA) for factor, ranks in profile)
+    log_below = sum(ranks * special.log_ndtr(np.log(x / factor) / SIGMA) for factor, ranks, _ in profile)
     with np.errstate(divide="ignore"):
         found = log_below - np.log(-np.expm1(log_below))
     rising = np.isfinite(found)
@@ -46,18 +47,24 @@ def quantile_of_largest(profile, odds):
 
 
 def test_odds_keep_both_tails():
-    found = np.asarray(_odds(jnp.asarray(WORDS, jnp.uint32)), np.float64)
+    found = np.asarray(odds_of_word(jnp.asarray(WORDS, jnp.uint32)), np.float64)
     np.testing.assert_allclose(found, odds_of(WORDS), rtol=2e-6, atol=3e-7)
     assert np.all(np.diff(found) >= 0)
 
 
 def test_between_knots_a_table_is_linear():
     odds = np.linspace(-23, 23, 8193)
-    table = SlownessTable(jnp.asarray(1 + 0.01 * odds)[None, None])
+    table = QuantileTable(jnp.asarray(1 + 0.01 * odds)[None, None])
     np.testing.assert_allclose(look_up(table, 0, WORDS), 1 + 0.01 * odds_of(WORDS), rtol=1e-6)
 
 
-LARGE = [[(1.0, 1)], [(1.0, 8)], [(1.0, 4096)], [(1.0, 7), (1.5, 1)], [(1.0, 60), (1.05, 4)]]
+LARGE = [
+    [(1.0, 1, 0)],
+    [(1.0, 8, 0)],
+    [(1.0, 4096, 0)],
+    [(1.0, 7, 0), (1.5, 1, 0)],
+    [(1.0, 60, 0), (1.05, 4, 0)],
+]
 
 
 def test_the_slowest_of_lognormal_ranks_has_its_closed_form():
@@ -75,17 +82,18 @@ def test_the_slowest_of_lognormal_ranks_has_its_closed_form():
 
 
 def test_persistent_factors_alone_are_the_largest():
-    table = tabulate_slowness(RankNoise(), [1e-3], [[(1.0, 3)], [(1.0, 2), (1.5, 1)]])
+    table = tabulate_slowness(RankNoise(), [1e-3], [[(1.0, 3, 0)], [(1.0, 2, 0), (1.5, 1, 0)]])
     np.testing.assert_allclose(look_up(table, 0, WORDS), 1.0, rtol=1e-6)
     np.testing.assert_allclose(look_up(table, 1, WORDS), 1.5, rtol=1e-6)
 
 
 def test_pauses_alone_come_with_their_probability():
     noise = RankNoise(pause=Constant(5e-3), pause_probability=0.1)
-    table = tabulate_slowness(noise, [1e-3], [[(1.0, 8)]])
+    table = tabulate_slowness(noise, [1e-3], [[(1.0, 8, 0)]])
     found = look_up(table, 0, WORDS)
     none = np.log(0.9**8) - np.log1p(-(0.9**8))
-    apart = np.abs(odds_of(WORDS) - none) > 0.02
+    # But for a cell of the table.
+    apart = np.abs(odds_of(WORDS) - none) > 0.04
     expected = np.where(odds_of(WORDS) > none, 6.0, 1.0)
     np.testing.assert_allclose(found[apart], expected[apart], rtol=1e-5)
 
@@ -94,7 +102,7 @@ def test_pauses_alone_come_with_their_probability():
 def test_all_noise_is_that_of_the_largest_of_ranks(profile):
     rng = np.random.default_rng(11)
     count = 200_000
-    factor = np.concatenate([[each] * ranks for each, ranks in PROFILES[profile]])
+    factor = np.concatenate([[each] * ranks for each, ranks, _ in PROFILES[profile]])
     shape = (count, factor.size)
     took = factor * rng.lognormal(0, SIGMA, shape) + rng.exponential(3e-5, shape) / SECONDS
     took = took + 5.0 * (rng.random(shape) < ALL.pause_probability)
