@@ -4,11 +4,11 @@ from mc.errors import InputError
 
 
 class LogError(InputError):
-    """A file cannot be imported; the text begins with `file:` or `file:line:` and says what would do."""
+    """Files cannot be imported; a line for each begins with `file:` or `file:line:` and says what would do."""
 
-    def __init__(self, text: str):
-        """Args: text, of which is shown what can be."""
-        super().__init__(printable(text))
+    def __init__(self, *texts: str):
+        """Args: texts, one for each file, of which is shown what can be."""
+        super().__init__("\n".join(map(printable, texts)))
 
 
 def printable(text: str) -> str:

@@ -7,7 +7,7 @@ it may stand anywhere in a line. Its table of tuning is read by `mc.logs.nccl_tu
 import re
 from dataclasses import dataclass, field
 
-from mc.logs.names import algorithm_of, protocol_of
+from mc.logs.names import algorithm_of, collective_of, protocol_of
 
 # A host's name begins with a letter, which is what separates it from a number that it is glued to.
 _MESSAGE = re.compile(
@@ -41,7 +41,7 @@ class Messages:
         ranks: of the communicator.
         nodes: likewise.
         software: library and version.
-        choices: by bytes: algorithm, protocol, channels; None where calls of one size went different ways.
+        choices: by collective and bytes: algorithm, protocol, channels; None where calls of one size went different ways.
         told: what NCCL_ALGO and NCCL_PROTO were set to.
         count: messages seen.
     """
@@ -49,7 +49,9 @@ class Messages:
     ranks: int | None = None
     nodes: int | None = None
     software: str | None = None
-    choices: dict[int, tuple[str | None, str | None, int | None] | None] = field(default_factory=dict)
+    choices: dict[tuple[str | None, int], tuple[str | None, str | None, int | None] | None] = field(
+        default_factory=dict
+    )
     told: dict[str, str] = field(default_factory=dict)
     count: int = 0
 
@@ -59,8 +61,8 @@ class Messages:
         if (match := _CHOICE.search(text)) is not None:
             channels = int(match["last"]) - int(match["first"]) + 1 if match["last"] else None
             choice = (algorithm_of(match["algorithm"]), protocol_of(match["protocol"]), channels)
-            size = int(match["bytes"])
-            self.choices[size] = choice if self.choices.get(size, choice) == choice else None
+            call = collective_of(match["call"]), int(match["bytes"])
+            self.choices[call] = choice if self.choices.get(call, choice) == choice else None
             return
         if (match := _NODES.search(text)) is not None:
             self.ranks, self.nodes = int(match["ranks"]), int(match["nodes"])

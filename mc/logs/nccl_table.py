@@ -90,7 +90,7 @@ class NcclTable:
         for entry in self._entries:
             conflict, ratio = self._conflict(entry, collective, ranks)
             ratios.append(ratio if conflict else 1.0)
-            draft.add(self._row(entry, conflict))
+            draft.add(self._row(entry, conflict, collective))
         if (units := unit_remark(ratios)) is not None and any(abs(ratio - 1) > 0.01 for ratio in ratios):
             draft.remark(units)
         draft.flush()
@@ -225,7 +225,7 @@ class NcclTable:
         moved = entry.head.size * (ranks - 1) / ranks
         return bandwidth_conflict(moved, time, algbw) is None
 
-    def _row(self, entry: _Entry, conflict: str | None) -> dict[str, Any]:
+    def _row(self, entry: _Entry, conflict: str | None, collective: str | None) -> dict[str, Any]:
         head, half = entry.head, entry.half
         row: dict[str, Any] = {
             "line": entry.line,
@@ -241,20 +241,14 @@ class NcclTable:
             row[name] = None if value is None else value * _MICRO
         if half.variation is not None:
             row["time_std_s"] = half.variation / 100 * row["time_s"]
-        choice = self._messages.choices.get(head.size)
-        if choice is not None and "algorithm" not in self._sink_hints():
-            row.update(
-                {
-                    k: v
-                    for k, v in zip(("algorithm", "protocol", "channels"), choice, strict=True)
-                    if v is not None
-                }
-            )
+        # The bytes of a message are the row's size where that is what one rank gives.
+        if (
+            collective not in OF_BUFFER
+            and (choice := self._messages.choices.get((collective, head.size))) is not None
+        ):
+            named = zip(("algorithm", "protocol", "channels"), choice, strict=True)
+            row.update({name: value for name, value in named if value is not None})
         return row
-
-    def _sink_hints(self) -> set[str]:
-        hints = self._sink.hints
-        return {name for name in ("algorithm", "protocol") if getattr(hints, name) is not None}
 
 
 def _titled(section: str, pattern: str) -> int | None:

@@ -51,27 +51,31 @@ def read_logs(
         advance: is told how many more bytes have been read.
 
     Raises:
-        LogError: a file cannot be used; the text says why.
+        LogError: files cannot be used; the text says why, in a line for each.
     """
     hints = hints or Hints()
     builder, files = TableBuilder(), list[UnderstoodFile]()
     priors, choices = list[Prior](), list[Choice]()
+    if format is not None and format not in FORMATS:
+        raise LogError(f"unknown format `{format}`; expected one of {', '.join(FORMATS)}")
+    problems: list[str] = []
     for path in paths:
-        if format is None and is_table(path):
-            files.append(_imported(path, builder))
+        try:
+            if format is None and is_table(path):
+                files.append(_imported(path, builder))
+                continue
+            source = open_source(path, advance)
+            sink = Sink(source, hints, builder, format or recognise(source))
+            found = _read(source, sink)
+        except LogError as error:
+            # All that is wrong is said at once.
+            problems.append(str(error))
             continue
-        source = open_source(path, advance)
-        name = format if format is not None else recognise(source)
-        if name not in FORMATS:
-            raise LogError(f"unknown format `{name}`; expected one of {', '.join(FORMATS)}")
-        sink = Sink(source, hints, builder, name)
-        found = _read(name, source, sink)
         priors.extend(found.priors)
         choices.extend(found.choices)
-        understood = sink.finish()
-        if not understood.rows and not found.priors and not found.choices:
-            raise LogError(_nothing(understood))
-        files.append(understood)
+        files.append(sink.finish())
+    if problems:
+        raise LogError(*problems)
     return Imported(builder.finish(), tuple(priors), tuple(choices), tuple(files))
 
 
@@ -102,12 +106,17 @@ def _summary(index: int, kind: str, table: MeasurementTable) -> UnderstoodTable:
     )
 
 
-def _read(name: str, source: Source, sink: Sink) -> Found:
+def _read(source: Source, sink: Sink) -> Found:
+    """Reads a file; raises LogError where nothing in it can be used."""
     try:
-        return FORMATS[name].read(source, sink)
+        found = FORMATS[sink.format].read(source, sink)
     except RecursionError:
         # JSON that is nested without end.
         raise LogError(f"{source.name}: expected measurements; got data nested too deeply") from None
+    understood = sink.finish()
+    if not understood.rows and not found.priors and not found.choices:
+        raise LogError(_nothing(understood))
+    return found
 
 
 def _nothing(file: UnderstoodFile) -> str:

@@ -108,3 +108,13 @@ def test_files_that_are_none(tmp_path):
         read_logs(["/dev/null"])
     with pytest.raises(LogError, match=r"cannot be read|no such file"):
         read_logs(["\0"])
+
+
+def test_all_files_that_cannot_be_used_are_named_at_once(tmp_path):
+    for name in ("a.log", "c.log"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "all_reduce.log").write_text(ROW)
+    with pytest.raises(LogError) as refused:
+        read_logs([tmp_path / name for name in ("a.log", "all_reduce.log", "b.log", "c.log")])
+    lines = str(refused.value).splitlines()
+    assert [line.removeprefix(f"{tmp_path}/").split(":")[0] for line in lines] == ["a.log", "b.log", "c.log"]
