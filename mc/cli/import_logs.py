@@ -14,6 +14,19 @@ from mc.errors import InputError
 if TYPE_CHECKING:
     from mc.logs import Hints, Imported
 
+# Spelt here, since the readers bring pyarrow, which `--help` need not wait for; a test compares.
+FORMATS = (
+    "nccl-inspector",
+    "nccl-tests-json",
+    "rccl-tests-json",
+    "nccl-tests",
+    "nccl-tuner",
+    "p2pBandwidthLatencyTest",
+    "osu",
+    "imb",
+    "perftest",
+    "table",
+)
 # Below that, a file is read before a bar could be looked at.
 _LONG = 8 << 20
 
@@ -27,7 +40,10 @@ def import_logs(
     ],
     format: Annotated[
         str | None,
-        typer.Option(help="What wrote the files; by default their content tells.", show_default=False),
+        typer.Option(
+            help=f"What wrote the files, one of {', '.join(FORMATS)}; by default their content tells.",
+            show_default=False,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -65,7 +81,7 @@ def import_logs(
     ] = None,
     *,
     keep_conflicts: Annotated[
-        bool, typer.Option(help="Keep rows that contradict themselves, flagged as such.")
+        bool, typer.Option("--keep-conflicts", help="Keep rows that contradict themselves, flagged as such.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:

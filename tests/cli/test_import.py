@@ -1,14 +1,17 @@
 """`tailstep import`, as a user meets it: what it understood, what it keeps, what it refuses."""
 
+import contextlib
+import importlib
 import json
 import sys
 
 import pytest
 
 from mc.cli.app import main
-from mc.logs import read_table
+from mc.logs import FORMATS, read_table
 from tests.logs.dialects import DIALECTS, Point, write
 
+import_logs = importlib.import_module("mc.cli.import_logs")
 TEXT = write([Point(1 << 20, 123.4, 99.5), Point(1 << 30, 12345.6, 20000.0)], DIALECTS["2025"])
 
 
@@ -79,3 +82,25 @@ def test_refuses_in_words(tailstep, arguments, message):
     assert out == ""
     assert err.startswith(message)
     assert "Traceback" not in err
+
+
+def test_long_files_show_how_far_they_are(tailstep, monkeypatch):
+    shown = []
+
+    @contextlib.contextmanager
+    def progress(label, *, total):
+        shown.append((label, total))
+        yield lambda count: shown.append(count)
+
+    monkeypatch.setattr(import_logs, "_LONG", 1)
+    monkeypatch.setattr("mc.report.progress", progress)
+    code, out, err = tailstep("job.log")
+    assert (code, err) == (0, "")
+    assert out.startswith("job.log: nccl-tests, 17 lines, 4 rows\n")
+    assert shown[0] == ("reading (bytes)", len(TEXT))
+    # Once to recognise the file and once to read it.
+    assert sum(shown[1:]) == 2 * len(TEXT)
+
+
+def test_help_names_the_formats():
+    assert tuple(FORMATS) == import_logs.FORMATS
