@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.fit:
         return _fit(chosen)
     found = predictions(chosen, frozenset(HELD_OUT))
-    scored = scores(found, {name: each.chips for name, each in GENERATIONS.items()})
+    scored = scores(found)
     if options.json:
         print(json.dumps(as_json(found, scored), indent=2))
     else:
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _scores(scored: Sequence[Score]) -> Table:
     title = f"error of predicted steps; wanted: at most {100 * WANTED:.0f} % in the mean of rows that were not fitted"
     shown = Table(title=title, title_justify="left", box=None)
-    shown.add_column("table")
+    shown.add_column("table", no_wrap=True)
     shown.add_column("chips")
     for heading in ("rows", "fitted", "mean, fitted", "mean, not fitted", "largest", "bias", "too quick"):
         shown.add_column(heading, justify="right")

@@ -49,6 +49,8 @@ HELD_OUT: dict[str, str] = {
     "bloom_sweep": "a log book that names settings in passing; heads whose width is no multiple of 8 (108) cost a third more there",
     "megascale_fig9": "neither the GPU (A100 or A800) nor the batch of this figure is printed",
     "korthikanti2022_dp8": "one row",
+    "bridge_moe": "the same plan takes up to 1.9 times as long in one release of the software as in another, and kernels, "
+    "dispatchers and graphs that changed in between are no part of a plan; GPT OSS needs attention with sinks, which was not fused",
 }
 # Of the logarithms, for slopes.
 _STEP = 1e-3
@@ -82,14 +84,14 @@ def _beliefs(rates: dict[str, float], **others: Belief) -> dict[str, Belief]:
             "half_area": Belief(2e6, 0.8),
             "half_depth": Belief(50.0, 0.5),
             "attention": Belief(0.42, 0.1, 0.95),
-            "memory": Belief(0.8, 0.08, 0.93),
+            "memory": Belief(0.8, 0.06, 0.93),
             "kernel": Belief(5e-6, 0.4),
             "launch": Belief(20e-6, 0.5),
             "collective_launch": Belief(40e-6, 0.5),
             "pass_launch": Belief(0.6e-3, 0.6),
             "wait": Belief(50e-6, 0.5, 250e-6),
             "step": Belief(50e-3, 0.5),
-            "overlap": Belief(0.7, 0.2, 0.95),
+            "overlap": Belief(0.7, 0.15, 0.95),
         }
         | others
     )
@@ -105,7 +107,7 @@ GENERATIONS: dict[str, Generation] = {
     "nvidia-hopper": Generation(
         frozenset({"H100"}),
         _beliefs({"bf16": 0.80, "fp8": 0.71}),
-        {"dgxc_h100": 2.0, "dgxc_jax": 0.6, "llama3_table4": 0.7, "nemo_2024": 0.7},
+        {"dgxc_h100": 2.0, "dgxc_jax": 0.6},
     ),
     "nvidia-blackwell": Generation(
         frozenset({"B200", "GB200"}), _beliefs({"bf16": 0.75, "fp8": 0.74, "fp4": 0.65}), {}

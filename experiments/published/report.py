@@ -18,7 +18,11 @@ OTHERS: dict[str, str] = {
     "vtrain_multi_node": "vTrain (MICRO 24): 14.7 %",
 }
 # Of tables that are missed, and of rows of others: what the model lacks, or what is not published.
-LACKS: dict[str, str] = {}
+LACKS: dict[str, str] = {
+    "dgxc_jax": "GPT 175B of Paxml in fp8 takes 25 to 43 % longer than predicted: what it does not overlap or does not compute in "
+    "fp8 is not published; the other rows are within 8 % in the mean",
+    "llama3_table4": "attention over 131,072 tokens with 16 context parallel ranks takes longer than predicted",
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Score:
     """One table; errors are absolute, and None where there are no such rows.
 
     Attributes:
-        table: its name, with the generation of its chips where it has several.
+        table: its name.
         chips: catalog ids.
         rows: how many.
         fitted_rows: of them, those that efficiencies were fitted on.
@@ -89,29 +93,14 @@ def predictions(cases: Sequence[Case], held_out: frozenset[str] = frozenset()) -
     return found
 
 
-def scores(found: Sequence[Prediction], families: dict[str, frozenset[str]]) -> list[Score]:
-    """One per table and generation of chips, in their order.
-
-    Args:
-        found: rows.
-        families: catalog ids of chips, by generation.
-    """
-    keys = {}
-    for each in found:
-        family = next(chips for chips in families.values() if each.chip in chips)
-        keys.setdefault((each.table, family), []).append(each)
-    several = [table for table, _ in keys]
-    return [
-        _score(
-            table if several.count(table) == 1 else f"{table}, {'/'.join(sorted(family))}",
-            "/".join(sorted({each.chip for each in rows})),
-            rows,
-        )
-        for (table, family), rows in keys.items()
-    ]
+def scores(found: Sequence[Prediction]) -> list[Score]:
+    """One per table, in their order."""
+    names = dict.fromkeys(each.table for each in found)
+    return [_score(name, [each for each in found if each.table == name]) for name in names]
 
 
-def _score(table: str, chips: str, rows: Sequence[Prediction]) -> Score:
+def _score(table: str, rows: Sequence[Prediction]) -> Score:
+    chips = ", ".join(dict.fromkeys(each.chip for each in rows))
     errors = np.array([each.error for each in rows])
     fitted = np.array([each.fitted for each in rows])
     held_out = _mean(errors[~fitted])

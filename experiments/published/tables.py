@@ -1,7 +1,8 @@
 """The tables: rows of `experiments/data/published`, each a plan and the measured seconds of a step.
 
-Rows are told apart into those that efficiencies are fitted on and those that are held out. In each table they are put
-in an order by a fixed seed and every second one is fitted on; a table is held out as a whole where the experiment says so.
+Rows are told apart into those that efficiencies are fitted on and those that are held out. In each table what was run is
+put in an order by a fixed seed, and every second is fitted on; what was run several times, for one release of the
+software after the other, is on one side. A table is held out as a whole where the experiment says so.
 """
 
 import csv
@@ -29,6 +30,8 @@ _COMMON: dict[str, dict[str, str]] = {
         "sequence": "1024",
     }
 }
+# Columns that two runs of the same may differ in.
+_OF_ONE_RUN = ("row", "software", "step_s", "as_printed")
 _SIZES = ("tp", "cp", "pp", "ep", "etp", "dp", "chunks", "micro_batch", "global_batch")
 
 
@@ -64,11 +67,12 @@ def rows(table: str) -> list[Row]:
     """The rows of a table, in its order."""
     with (DATA / f"{table}.csv").open(encoding="utf-8", newline="") as stream:
         raw = list(csv.DictReader(line for line in stream if not line.startswith("#")))
-    chosen = np.zeros(len(raw), bool)
-    chosen[np.random.default_rng(SEED).permutation(len(raw))[::2]] = True
+    what = [tuple(each[key] for key in each if key not in _OF_ONE_RUN) for each in raw]
+    runs = list(dict.fromkeys(what))
+    chosen = {runs[place] for place in np.random.default_rng(SEED).permutation(len(runs))[::2]}
     return [
-        _row(table, _COMMON.get(table, {}) | each, fitted=bool(yes))
-        for each, yes in zip(raw, chosen, strict=True)
+        _row(table, _COMMON.get(table, {}) | each, fitted=key in chosen)
+        for each, key in zip(raw, what, strict=True)
     ]
 
 
