@@ -3,13 +3,14 @@
 Nothing imported by this module may import JAX: `tailstep --help`, `validate`, `show`, `catalog` and `schema`
 have to answer at once. A verb that samples imports the engine inside its function.
 
-Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input, 130 interrupted.
+Exit codes: 0 done, 1 the run failed, 2 bad usage or bad input, 3 some cells of a sweep failed, 130 interrupted.
 """
 
 import sys
 
 import typer
 
+from mc.cli.calibrate import calibrate
 from mc.cli.catalog import catalog
 from mc.cli.collective import collective
 from mc.cli.explain import explain
@@ -18,6 +19,7 @@ from mc.cli.run import run
 from mc.cli.scale import scale
 from mc.cli.schema import schema
 from mc.cli.show import show
+from mc.cli.sweep import merge, sweep
 from mc.cli.validate import validate
 from mc.errors import InputError
 
@@ -30,9 +32,12 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(scale)
+app.command()(sweep)
+app.command()(merge)
 app.command()(explain)
 app.command()(collective)
 app.command("import")(import_logs)
+app.command()(calibrate)
 app.command()(catalog)
 app.command()(validate)
 app.command()(show)

@@ -124,14 +124,26 @@ def _kind_of(document: Document) -> Kind | None:
     return "experiment"
 
 
-def _load(kind: Kind, path: PathLike, overrides: Sequence[str]) -> Any:
+def document_of(kind: Kind, path: PathLike) -> Document:
+    """Reads a file, or a shipped one by its bare name; raises ConfigError."""
     name = os.fspath(path)
     if not name.endswith((".yaml", ".yml")) and not os.path.exists(name):
         path = shipped.finder(kind)(name, Position(name))
-    return _build(kind, read(path), overrides)
+    return read(path)
 
 
-def _build(kind: Kind, document: Document, overrides: Sequence[str]) -> StrictModel:
+def experiment_of(document: Document, overrides: Sequence[str | Override] = ()) -> ExperimentConfig:
+    """The experiment that a document and overrides describe; raises ConfigError."""
+    found = _build("experiment", document, overrides)
+    assert isinstance(found, ExperimentConfig)
+    return found
+
+
+def _load(kind: Kind, path: PathLike, overrides: Sequence[str]) -> Any:
+    return _build(kind, document_of(kind, path), overrides)
+
+
+def _build(kind: Kind, document: Document, overrides: Sequence[str | Override]) -> StrictModel:
     document = resolve_extends(document, shipped.finder(kind))
     parsed, problems = _parse_overrides(overrides)
     failed: dict[str, list[Problem]] = {}
@@ -192,12 +204,12 @@ def _replaces_reference(override: Override) -> bool:
     return len(override.path) == 1 and override.path[0] in REFERENCES
 
 
-def _parse_overrides(texts: Sequence[str]) -> tuple[list[Override], list[Problem]]:
+def _parse_overrides(texts: Sequence[str | Override]) -> tuple[list[Override], list[Problem]]:
     parsed: list[Override] = []
     problems: list[Problem] = []
     for text in texts:
         try:
-            parsed.append(parse_override(text))
+            parsed.append(parse_override(text) if isinstance(text, str) else text)
         except ConfigError as error:
             problems += error.problems
     return parsed, problems

@@ -64,16 +64,31 @@ def ratio_estimate(numerator: ArrayLike, denominator: ArrayLike, confidence: flo
 
 
 def _interval(units: NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """The interval of the mean of independent `units`: Hall's transformed t, solved for the mean."""
-    count, centre = units.size, units.mean()
+    """The interval of the mean of independent `units`."""
+    spread = float(units.std(ddof=1)) if units.size > 1 else 0.0
+    skewness = _skewness(units) if spread > 0.0 else 0.0
+    return interval_of_mean(float(units.mean()), spread, skewness, units.size, confidence)
+
+
+def interval_of_mean(
+    centre: float, spread: float, skewness: float, count: int, confidence: float
+) -> tuple[float, float]:
+    """The interval of the mean of independent units by their moments: Hall's transformed t, solved for the mean.
+
+    Args:
+        centre: their mean.
+        spread: their standard deviation.
+        skewness: of one of them.
+        count: how many; one has an infinite interval.
+        confidence: coverage, in (0, 1).
+    """
     if count == 1:
         return -math.inf, math.inf
-    spread = units.std(ddof=1)
     if spread == 0.0:
-        return float(centre), float(centre)
+        return centre, centre
     error = spread / math.sqrt(count)
     quantile = -float(special.stdtrit(count - 1, (1.0 - confidence) / 2.0))
-    bend = _skewness(units) / (3.0 * math.sqrt(count))
+    bend = skewness / (3.0 * math.sqrt(count))
     # g(t) = t + b t² + b² t³/3 + b/2 with b = γ/(3√n); a larger t is a smaller mean.
     return float(centre - error * _unbend(quantile, bend)), float(centre - error * _unbend(-quantile, bend))
 

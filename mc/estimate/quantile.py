@@ -62,7 +62,7 @@ def quantile_estimate(
     count = ordered.size
     value = ordered[max(math.ceil(count * probability - 1e-9), 1) - 1]
     effective = _effective_size(clusters, float(value), level)
-    lower, upper = _ranks(count, effective, probability, level)
+    lower, upper = interval_ranks(count, effective, probability, level)
     low = -math.inf if lower is None else float(min(ordered[lower - 1], value))
     high = math.inf if upper is None else float(max(ordered[upper - 1], value))
     return Estimate(float(value), low, high), effective
@@ -75,10 +75,11 @@ def _effective_size(clusters: NDArray[np.float64], value: float, confidence: flo
         return float(count)
     # A discrete law jumps at its quantile: the clusters may agree just above the jump and differ just below.
     sides = (np.mean(clusters <= value, axis=1), np.mean(clusters < value, axis=1))
-    return float(max(min(_size_of(proportions, count, confidence) for proportions in sides), groups))
+    return float(max(min(effective_size(proportions, count, confidence) for proportions in sides), groups))
 
 
-def _size_of(proportions: NDArray[np.float64], count: int, confidence: float) -> float:
+def effective_size(proportions: NDArray[np.float64], count: int, confidence: float) -> float:
+    """What `count` samples in clusters are worth, by the proportions of the clusters at or below the quantile."""
     groups, p = proportions.size, proportions.mean()
     binomial = p * (1.0 - p) / count
     variance = proportions.var(ddof=1) / groups
@@ -101,7 +102,7 @@ def _excess_kurtosis(values: NDArray[np.float64]) -> float:
     return float(np.mean(deviations**4) / square**2 - 3.0) if square > 0.0 else 0.0
 
 
-def _ranks(
+def interval_ranks(
     count: int, effective: float, probability: float, confidence: float
 ) -> tuple[int | None, int | None]:
     """Ranks (from 1) of the order statistics that bound the quantile; None where no sample does.

@@ -1,0 +1,134 @@
+"""`tailstep sweep`: an experiment in many variants; `tailstep merge`: shards of a sweep in one folder."""
+
+import json
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+from mc.cli.options import Overrides
+from mc.errors import InputError
+
+SOME_FAILED = 3
+
+
+def sweep(
+    config: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment file with a `sweep` block, or a shipped one by name.", show_default=False
+        ),
+    ],
+    overrides: Overrides = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Keep the rows there, as Parquet parts with a manifest."),
+    ] = None,
+    shard: Annotated[
+        str, typer.Option(metavar="I/N", help="Evaluate the I-th of N parts of the work alone.")
+    ] = "1/1",
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to minimise (`-NAME` to maximise); two give the Pareto front."),
+    ] = None,
+    cell: Annotated[
+        int | None, typer.Option(min=0, help="Evaluate this cell alone, to the same last digit.")
+    ] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all cells, list them, run none.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in DIR already.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Run an experiment in many variants, and say which is best.
+
+    Exits with 3 if some cells failed; the others are kept.
+    """
+    from mc.config.load_sweep import check_cells, load_sweep
+    from mc.report import progress
+    from mc.report.sweep import check_objectives, intent, listed, sweep_json, sweep_tables
+
+    number = _shard(shard)
+    if resume and out is None:
+        raise InputError("--resume: expected --out with the folder to go on with")
+    found = load_sweep(config, overrides or ())
+    objectives = check_objectives(objective or ["step_time_mean_s"])
+    print(intent(found), file=sys.stderr)
+    check_cells(found)
+    if dry_run:
+        for line in listed(found):
+            print(line)
+        return
+    # The engine brings JAX, which takes seconds: not before every cell is known to be good.
+    from mc.sweep.batch import batches_of
+    from mc.sweep.sweep import run_one, run_sweep, shard_of
+
+    if cell is not None:
+        if cell >= len(found):
+            raise InputError(f"--cell: expected a cell from 0 to {len(found) - 1}; got {cell}")
+        table = run_one(found, cell)
+        print(json.dumps(table.to_pylist()[0]))
+        return
+    due = shard_of(batches_of(found), number)
+    total = sum(batch.stop - batch.start for batch in due)
+    with progress("cells", total=max(total, 1)) as advance:
+        outcome = run_sweep(
+            found,
+            out=out,
+            resume=resume,
+            shard=number,
+            command=_command(config, overrides or (), out, shard),
+            advance=advance,
+        )
+    if as_json:
+        print(json.dumps(sweep_json(found, outcome.table, objectives, outcome.elapsed_s), allow_nan=False))
+    else:
+        from rich.console import Console
+
+        console = Console()
+        for each in sweep_tables(found, outcome.table, objectives, outcome.elapsed_s):
+            console.width = max(console.width, Console(width=500).measure(each).minimum)
+            console.print(each)
+        if out is not None:
+            console.print(f"kept in {out}", markup=False, highlight=False)
+    if outcome.failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+def merge(
+    folders: Annotated[
+        list[str], typer.Argument(metavar="DIR...", help="Folders of shards.", show_default=False)
+    ],
+    out: Annotated[
+        str, typer.Option("--out", metavar="DIR", help="Where all of it goes.", show_default=False)
+    ],
+) -> None:
+    """Put shards of a sweep into one folder.
+
+    Exits with 3 if cells are missing or have failed.
+    """
+    from mc.sweep.merge import merge as merge_folders
+
+    found = merge_folders(folders, out)
+    print(f"{out}: {found.cells:,} cells")
+    if found.failed:
+        print(f"{found.failed:,} cells failed", file=sys.stderr)
+    for start, stop in found.missing:
+        print(f"missing: cells {start:,} to {stop - 1:,}", file=sys.stderr)
+    if found.failed or found.missing:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    first, _, second = text.partition("/")
+    if first.isdigit() and second.isdigit() and 1 <= int(first) <= int(second):
+        return int(first), int(second)
+    raise InputError(f"--shard: expected I/N with I from 1 to N, such as 2/8; got `{text}`")
+
+
+def _command(config: str, overrides: list[str] | tuple[str, ...], out: str | None, shard: str) -> str:
+    words = ["tailstep", "sweep", config]
+    for override in overrides:
+        words += ["--set", override]
+    words += ["--out", out] if out is not None else []
+    return shlex.join(words + (["--shard", shard] if shard != "1/1" else []))

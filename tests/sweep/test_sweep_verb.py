@@ -1,0 +1,94 @@
+"""`tailstep sweep` and `tailstep merge`, as a user meets them."""
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from mc.cli.app import main
+
+EXPERIMENT = """
+name: small
+cluster:
+  name: small
+  chip: {name: any, peak: {bf16: 100 TFLOP/s}}
+  tiers:
+    - {name: node, link: {bandwidth: 1 TB/s, duplex: each, latency: 1 us}, fan_out: 8}
+  noise: {spread: {family: lognormal, median: 1, sigma: 2 %}}
+model:
+  name: gradients
+  compute: {flop: 5 GFLOP, format: bf16, efficiency: 50 %}
+  exchange: {collective: all-reduce, size: 10 MB}
+plan: {algorithm: ring}
+run: {samples: 200}
+sweep:
+  grid:
+    plan.ranks: [2, 4, 8]
+"""
+
+
+@pytest.fixture
+def tailstep(tmp_path, monkeypatch, capsys):
+    """Runs `tailstep` beside `small.yaml`; returns (exit code, stdout, stderr)."""
+    (tmp_path / "small.yaml").write_text(EXPERIMENT)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tailstep", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(main())
+        out = capsys.readouterr()
+        return int(ended.value.code or 0), out.out, out.err
+
+    return run
+
+
+def test_it_says_how_much_there_is_to_do_and_then_what_is_best(tailstep):
+    code, out, err = tailstep("sweep", "small.yaml", "--out", "kept")
+    assert code == 0
+    assert err.startswith("sweep: 3 cells")
+    assert "best of 3 cells by step_time_mean_s" in out
+    assert "kept in kept" in out
+    (part,) = Path("kept").glob("*.parquet")
+    rows = pq.read_table(part).to_pylist()
+    assert [row["plan.ranks"] for row in rows] == [2, 4, 8]
+    means = [row["step_time_mean_s"] for row in rows]
+    assert means == sorted(means)
+    assert all(sum(row["histogram"]) == row["samples"] == 200 for row in rows)
+
+
+def test_a_dry_run_lists_the_cells_and_makes_nothing(tailstep, tmp_path):
+    code, out, _ = tailstep("sweep", "small.yaml", "--dry-run", "--out", "kept")
+    assert code == 0
+    assert out.splitlines() == ["0: plan.ranks=2", "1: plan.ranks=4", "2: plan.ranks=8"]
+    assert not (tmp_path / "kept").exists()
+
+
+def test_two_objectives_give_the_front(tailstep):
+    arguments = ("--json", "--objective", "step_time_mean_s", "--objective=-ranks")
+    code, out, _ = tailstep("sweep", "small.yaml", *arguments)
+    found = json.loads(out)
+    assert code == 0
+    assert [row["plan.ranks"] for row in found["pareto"]] == [2, 4, 8]
+    assert found["best"]["ranks"]["plan.ranks"] == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--shard", "3/2"], "--shard: expected I/N"),
+        (["--resume"], "--resume: expected --out"),
+        (["--objective", "speed"], "--objective: expected one of"),
+        (["--cell", "3"], "--cell: expected a cell from 0 to 2; got 3"),
+        (["--set", "sweep.grid.plan\\.ranks=[9]"], "small.yaml"),
+    ],
+)
+def test_refusals(tailstep, arguments, message):
+    code, _, err = tailstep("sweep", "small.yaml", *arguments)
+    assert code == 2
+    assert message in err or "--set" in err
+    assert "Traceback" not in err
