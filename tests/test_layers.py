@@ -39,6 +39,7 @@ FLOORS = (
     "estimate",
     "results",
     "experiment",
+    "calibration",
     "sweep",
     "report",
     "cli",

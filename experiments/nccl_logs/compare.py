@@ -46,7 +46,12 @@ class Curve:
 
 
 def cluster_of(system: System) -> Cluster:
-    """The cluster of a system: the chips of a node, its cards shared evenly among them."""
+    """The cluster of a system."""
+    return build_cluster(config_of(system))
+
+
+def config_of(system: System) -> ClusterConfig:
+    """The configuration of a system: the chips of a node, its cards shared evenly among them."""
     inside, between = _link(system.inside), None
     if system.nodes > 1:
         between = _link(system.between, near=system.near)
@@ -62,7 +67,7 @@ def cluster_of(system: System) -> Cluster:
         tiers.append({"name": "network", "link": between, "fan_out": units, "links_per_rank": links})
     # All have one name, so that systems of one structure share a compiled program.
     config = {"name": "system", "chip": {"peak": {}}, "tiers": tiers}
-    return build_cluster(ClusterConfig.model_validate(config))
+    return ClusterConfig.model_validate(config)
 
 
 def _link(name: str, *, near: bool = True) -> dict[str, Any]:
@@ -111,21 +116,21 @@ def _cluster(system: System) -> Cluster:
 def predict(system: System, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Seconds for each size."""
     cluster = _cluster(system)
-    names = _algorithms(system, cluster)
+    names = algorithms_of(system)
     # Filled up to a common length, so that one compiled program serves logs of any length.
     padded = jnp.asarray(np.pad(sizes, (0, -len(sizes) % _LENGTH), mode="edge"))
     times = envelope(cluster, "all-reduce", cluster.size, padded, names, protocol=system.protocol)
     return np.asarray(times, np.float64)[: len(sizes)]
 
 
-def _algorithms(system: System, cluster: Cluster) -> tuple[str, ...]:
+def algorithms_of(system: System) -> tuple[str, ...]:
     """What NCCL chooses from: what it was told, or what it has on such a node.
 
     Switches reduce within one node, by Simple only, and for more than two chips, who alone have a use for it.
     """
     if system.algorithm != "auto":
         return (system.algorithm,)
-    reduces = system.reduces and system.nodes == 1 and cluster.size > 2
+    reduces = system.reduces and system.nodes == 1 and system.nodes * system.per_node > 2
     return NCCL if reduces and system.protocol in ("auto", "Simple") else NCCL[:2]
 
 

@@ -1,0 +1,22 @@
+"""From measurements to a model that can be trusted: fits with priors, intervals and a score on held-out data.
+
+A parameter of a fit is a number of a configuration, named by its path (`paths.py`, `parameters.py`). What a fit
+predicts is what the engine predicts: the configuration is built with traced numbers by the same builders. Curves
+of collectives are fitted by robust least squares (`fit.py`).
+"""
+
+from mc.calibration.curves import Curve as Curve
+from mc.calibration.curves import curves_of as curves_of
+from mc.calibration.fit import Fit as Fit
+from mc.calibration.fit import HeldOut as HeldOut
+from mc.calibration.fit import fit_curves as fit_curves
+from mc.calibration.free import free_parameters as free_parameters
+from mc.calibration.identify import Identified as Identified
+from mc.calibration.identify import identify as identify
+from mc.calibration.loss import predict_curves as predict_curves
+from mc.calibration.parameters import Parameter as Parameter
+from mc.calibration.parameters import Parameters as Parameters
+from mc.calibration.parameters import parameter_at as parameter_at
+from mc.calibration.parameters import short_name as short_name
+from mc.calibration.paths import CalibrationError as CalibrationError
+from mc.calibration.write import calibrated_yaml as calibrated_yaml

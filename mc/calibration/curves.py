@@ -1,0 +1,215 @@
+"""From rows of measurements to curves: times of one collective on one group of ranks, over sizes.
+
+A row says how many ranks on how many nodes took part. On the cluster that is fitted those are consecutive ranks where the
+nodes are full, and axes (`mc.config.axes`) where each has fewer of the group than it has ranks. What contradicts
+the cluster, or itself, is refused and not fitted.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mc.calibration.paths import CalibrationError
+from mc.collectives.candidates import candidates
+from mc.config import ClusterConfig
+from mc.fabric import Cluster, FabricError, Ranks, build_cluster, span
+from mc.logs import ENGINE_ALGORITHMS, MeasurementTable
+
+# What NCCL and its kin choose from.
+LIBRARY = ("ring", "tree", "in-network")
+# Fewer sizes do not make a curve, and times at one size that differ by more than this no measurement.
+_LEAST_SIZES, _CONTRADICTION = 3, 5.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Measured times.
+
+    Attributes:
+        collective: which.
+        ranks: how many consecutive ranks of the cluster, or their axes.
+        algorithms: what the library chose from.
+        protocol: that it was told to use, or `auto`.
+        sizes: bytes, rising, each once.
+        times: seconds; the median where a size was measured more than once.
+        label: for people.
+        sources: files.
+    """
+
+    collective: str
+    ranks: Ranks
+    algorithms: tuple[str, ...]
+    protocol: str
+    sizes: NDArray[np.float64]
+    times: NDArray[np.float64]
+    label: str
+    sources: tuple[str, ...] = ()
+
+
+def curves_of(
+    table: MeasurementTable, config: ClusterConfig, algorithms: Sequence[str] | None = None
+) -> list[Curve]:
+    """The curves in a table that a cluster can have.
+
+    Out of place where a file has both: that is what collectives in training do.
+
+    Args:
+        table: what the importers found.
+        config: the cluster.
+        algorithms: what the library chose from, where rows do not say; NCCL's by default.
+
+    Raises:
+        CalibrationError: there is nothing to fit, or rows contradict the cluster or each other.
+    """
+    cluster = build_cluster(config)
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    rows = [row for row in table.rows() if _is_curve(row)]
+    if not rows:
+        kinds = sorted({str(row["kind"]) for row in table.rows()})
+        what = f"rows of kind {', '.join(kinds)}" if kinds else "no rows"
+        raise CalibrationError(f"expected mean times of collectives over sizes; got {what}")
+    both = {bool(row["in_place"]) for row in rows if row["in_place"] is not None} == {True, False}
+    for row in rows:
+        if both and row["in_place"]:
+            continue
+        key = (row["collective"], row["ranks"], row["nodes"], row["algorithm"], row["protocol"])
+        groups.setdefault(key, []).append(row)
+    found = [_curve(cluster, key, each, algorithms) for key, each in groups.items()]
+    curves = [each for each in found if len(each.sizes) >= _LEAST_SIZES]
+    if not curves:
+        most = max(len(each.sizes) for each in found)
+        raise CalibrationError(
+            f"expected a curve of {_LEAST_SIZES} sizes or more; got {most}: a single point fixes no latency and bandwidth"
+        )
+    return curves
+
+
+def _is_curve(row: Mapping[str, Any]) -> bool:
+    return (
+        row["kind"] == "collective"
+        and row["collective"] is not None
+        and row["bytes"] is not None
+        and row["bytes"] > 0
+        and row["time_s"] is not None
+        and row["iteration"] is None
+        and row["process"] is None
+        and row["conflict"] is None
+    )
+
+
+def _curve(
+    cluster: Cluster, key: tuple[Any, ...], rows: list[dict[str, Any]], algorithms: Sequence[str] | None
+) -> Curve:
+    collective, ranks, nodes, algorithm, protocol = key
+    where = f"{rows[0]['source']}, line {rows[0]['line']}"
+    if ranks is None:
+        raise CalibrationError(
+            f"{where}: expected the number of ranks; the file does not say it, so use --ranks"
+        )
+    if ranks < 2:
+        raise CalibrationError(
+            f"{where}: expected two ranks or more; got {ranks}, who have nothing to exchange"
+        )
+    group = group_of(cluster, ranks, nodes, where)
+    sizes, times = _medians(rows)
+    if len(times) >= _LEAST_SIZES and np.ptp(times) == 0 and sizes[-1] >= 16 * sizes[0]:
+        raise CalibrationError(
+            f"{where}: expected times that grow with the size; got {times[0]:.3g} s for all {len(times)} sizes"
+        )
+    if algorithm is not None:
+        named = ENGINE_ALGORITHMS.get(algorithm)
+        if named is None:
+            raise CalibrationError(
+                f"{where}: expected an algorithm of {', '.join(ENGINE_ALGORITHMS)}; got {algorithm}"
+            )
+        names: tuple[str, ...] = (named,)
+    else:
+        names = usable(cluster, collective, group, LIBRARY if algorithms is None else algorithms)
+    placed = f"{ranks} ranks" + (f" on {nodes} nodes" if nodes is not None else "")
+    forced = "".join(f", {each}" for each in (algorithm, protocol) if each is not None)
+    sources = tuple(dict.fromkeys(row["source"] for row in rows))
+    return Curve(
+        collective, group, names, protocol or "auto", sizes, times, f"{collective}, {placed}{forced}", sources
+    )
+
+
+def usable(cluster: Cluster, collective: str, ranks: Ranks, names: Iterable[str]) -> tuple[str, ...]:
+    """Those algorithms that a library would choose from on a group.
+
+    Switches reduce for more than two ranks only, who alone have a use for it, and, as NCCL does unasked, within one tier.
+    """
+    tiers = span(cluster, ranks)
+    flat = {name for name, _ in candidates(cluster, collective, ranks).flat}
+    alone = len(tiers) == 1 and tiers[0].units > 2
+    found = tuple(name for name in names if name in flat and (name != "in-network" or alone))
+    if not found:
+        raise CalibrationError(
+            f"{collective}: expected an algorithm that these ranks can run ({', '.join(sorted(flat))}); "
+            f"got {', '.join(names)}"
+        )
+    return found
+
+
+def group_of(cluster: Cluster, ranks: int, nodes: int | None, where: str = "") -> Ranks:
+    """The ranks of a cluster that a measurement on so many nodes used.
+
+    The innermost tier is taken to be the node unless its ranks make more nodes than the measurement had.
+
+    Raises:
+        CalibrationError: the cluster has no such group.
+    """
+    before = f"{where}: " if where else ""
+    if ranks > cluster.size:
+        raise CalibrationError(
+            f"{before}expected at most the {cluster.size} ranks of {cluster.name}; the data have {ranks}"
+        )
+    if nodes is None or nodes == 1 or ranks % nodes:
+        found: Ranks = ranks
+    else:
+        inside = ranks // nodes
+        node = _node(cluster, inside, before)
+        found = ranks if inside == node else ((inside, 1), (nodes, node)) if inside > 1 else ((nodes, node),)
+    try:
+        span(cluster, found)
+    except FabricError as error:
+        raise CalibrationError(f"{before}{error}") from None
+    return found
+
+
+def _node(cluster: Cluster, inside: int, before: str) -> int:
+    """How many ranks a node has: the innermost unit that holds those of one."""
+    size = cluster.tiers[0].fan_out
+    if len(cluster.tiers) == 1:
+        return 1 if inside == 1 else size
+    if inside > size:
+        raise CalibrationError(
+            f"{before}expected at most {size} ranks in a node of {cluster.name}; the data have {inside}"
+        )
+    return size
+
+
+def _medians(rows: list[dict[str, Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sizes and their median times; objects to times at one size that cannot be of one thing."""
+    at: dict[float, list[dict[str, Any]]] = {}
+    for row in rows:
+        if not row["time_s"] > 0:
+            raise CalibrationError(
+                f"{row['source']}, line {row['line']}: expected a time above 0; got {row['time_s']}"
+            )
+        at.setdefault(float(row["bytes"]), []).append(row)
+    sizes = np.array(sorted(at))
+    times = []
+    for size in sizes:
+        own = sorted(at[size], key=lambda row: row["time_s"])
+        least, most = own[0], own[-1]
+        if most["time_s"] > _CONTRADICTION * least["time_s"]:
+            raise CalibrationError(
+                f"{most['source']}, line {most['line']}: expected times at {size:.0f} bytes that agree; got "
+                f"{most['time_s']:.3g} s and, in {least['source']}, line {least['line']}, {least['time_s']:.3g} s: fit "
+                "these files apart, or leave one out"
+            )
+        times.append(float(np.median([row["time_s"] for row in own])))
+    return sizes, np.array(times)

@@ -1,0 +1,290 @@
+"""A fit of a cluster to measured curves: from several starts, with its uncertainty and its score on sizes held out.
+
+Twice over the same compiled program: on every other size of each curve, to be scored on the rest, and on all. Each
+time with a scatter σ of 4 % first, then with the one that the residuals show, and each of these from all
+starts at falling temperatures of the smooth minimum. Uncertainty is Laplace's: the posterior is normal around
+the optimum, with the inverse of the Gauss–Newton matrix JᵀJ as covariance (the priors are among the residuals, so it
+is never singular). Everything is computed in double precision.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from mc.calibration.curves import Curve
+from mc.calibration.least_squares import least_squares
+from mc.calibration.loss import CurveData, curve_residuals, decade_weights, predictor
+from mc.calibration.parameters import Parameters
+from mc.calibration.paths import CalibrationError
+from mc.config import ClusterConfig
+
+TEMPERATURES = (0.1, 0.03, 0.01)
+LEVEL = 0.9
+_FIRST_SIGMA, _LEAST_SIGMA = 0.04, 0.005
+_ENOUGH_TO_HOLD_OUT = 6
+# Told after each descent: what was done, and the loss.
+Report = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How well sizes are predicted that the fit had not seen.
+
+    Attributes:
+        errors: |predicted/measured − 1| of each.
+        sizes: bytes.
+        line: the same errors of a plain latency–bandwidth line per curve, fitted to the same rows.
+    """
+
+    errors: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+    line: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How the last descents ended.
+
+    Attributes:
+        losses: of every start, the least first.
+        gradient: the largest entry of the loss's gradient at the best.
+        steps: of the best in all.
+    """
+
+    losses: NDArray[np.float64]
+    gradient: float
+    steps: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gradient is small beside the loss, so that no direction leads down."""
+        return self.gradient <= 1e-2 * (1 + float(self.losses[0]))
+
+    @property
+    def agreeing(self) -> int:
+        """How many starts ended within 1 % (or 0.1) of the least loss."""
+        return int(np.sum(self.losses <= self.losses[0] * 1.01 + 0.1))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A calibrated cluster.
+
+    Attributes:
+        config: before the fit.
+        parameters: what was free.
+        z: where the fit ended, in standardised coordinates.
+        covariance: of the posterior there.
+        curves: what was fitted.
+        predicted: times of each curve.
+        sigma: relative scatter of the measurements around the model.
+        weights: of the rows.
+        convergence: how it ended.
+        held_out: the score; None where it was not asked for.
+    """
+
+    config: ClusterConfig
+    parameters: Parameters
+    z: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    curves: tuple[Curve, ...]
+    predicted: tuple[NDArray[np.float64], ...]
+    sigma: float
+    weights: NDArray[np.float64]
+    convergence: Convergence
+    held_out: HeldOut | None
+
+    @property
+    def calibrated(self) -> ClusterConfig:
+        """The cluster with the fitted figures."""
+        with jax.enable_x64(True):
+            return self.parameters.settled(self.config, self.z)
+
+    def interval(self, level: float = LEVEL) -> NDArray[np.float64]:
+        """Low, fitted and high of every parameter, in SI units; columns in this order."""
+        reach = stats.norm.ppf(0.5 + level / 2) * np.sqrt(np.diag(self.covariance))
+        with jax.enable_x64(True):
+            ends = self.parameters.values(jnp.asarray(np.stack([self.z - reach, self.z, self.z + reach])))
+        return np.asarray(ends).T
+
+    @property
+    def errors(self) -> tuple[NDArray[np.float64], ...]:
+        """predicted/measured − 1 of every row of each curve."""
+        return tuple(each / curve.times - 1 for each, curve in zip(self.predicted, self.curves, strict=True))
+
+
+def fit_curves(
+    config: ClusterConfig,
+    curves: Sequence[Curve],
+    parameters: Parameters,
+    *,
+    starts: int = 4,
+    steps: int = 60,
+    seed: int = 0,
+    held_out: bool = True,
+    report: Report | None = None,
+) -> Fit:
+    """Fits parameters of a cluster to curves.
+
+    Args:
+        config: the cluster; where the priors are centred unless parameters say otherwise.
+        curves: at least one.
+        parameters: what is free.
+        starts: how many descents: the first from the priors' centres, the others from draws of the priors.
+        steps: at most so many per descent and temperature.
+        seed: of the starts.
+        held_out: whether every other size is predicted from the rest first.
+        report: is told of every pass.
+
+    Raises:
+        CalibrationError: a prediction is not finite at the priors' centres.
+    """
+    with jax.enable_x64(True):
+        return _Fitting(config, tuple(curves), parameters, steps, report or (lambda label, loss: None)).run(
+            starts, seed, held_out=held_out
+        )
+
+
+class _Fitting:
+    """A fit in the making: one compiled descent, used by every pass."""
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        curves: tuple[Curve, ...],
+        parameters: Parameters,
+        steps: int,
+        report: Report,
+    ):
+        self.config, self.curves, self.parameters, self.report = config, curves, parameters, report
+        self.predict = predictor(config, parameters, curves)
+        self.residuals = curve_residuals(self.predict, curves)
+
+        @jax.jit
+        def descend(z: Any, data: CurveData) -> Any:
+            return least_squares(self.residuals, z, data, steps=steps)
+
+        self.descend = descend
+        # Without a temperature: what a forecast will say.
+        self.times = jax.jit(lambda z: self.predict(z, None))
+
+    def run(self, starts: int, seed: int, *, held_out: bool) -> Fit:
+        count = len(self.parameters)
+        drawn = np.random.default_rng(seed).normal(size=(max(starts, 1) - 1, count))
+        first = np.concatenate([np.zeros((1, count)), drawn])
+        score = None
+        if held_out and min(len(curve.sizes) for curve in self.curves) >= _ENOUGH_TO_HOLD_OUT:
+            score = self._held_out(first)
+        weights = decade_weights(self.curves)
+        best, convergence, sigma = self._settled("all sizes", first, weights)
+        covariance = np.linalg.inv(best.normal)
+        return Fit(
+            self.config,
+            self.parameters,
+            best.point,
+            covariance,
+            self.curves,
+            self._times(best.point),
+            sigma,
+            weights,
+            convergence,
+            score,
+        )
+
+    def _settled(
+        self, label: str, first: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> tuple["_Ended", Convergence, float]:
+        """Descents with a scatter assumed, then with the one that their residuals show."""
+        ended, _ = self._pass(label, first, weights, _FIRST_SIGMA)
+        sigma = self._scatter(ended, weights)
+        best, convergence = self._pass(f"{label}, own scatter", ended.all_points, weights, sigma)
+        return best, convergence, sigma
+
+    def _pass(
+        self, label: str, z: NDArray[np.float64], weights: NDArray[np.float64], sigma: float
+    ) -> tuple["_Ended", Convergence]:
+        """Descents from all starts at falling temperatures; the best end."""
+        found, steps = None, np.zeros(len(z), int)
+        for temperature in TEMPERATURES:
+            numbers = (weights, np.zeros(len(self.parameters)), sigma, temperature)
+            data = CurveData(*(jnp.asarray(each, float) for each in numbers))
+            found = self.descend(jnp.asarray(z), data)
+            z, steps = np.asarray(found.point), steps + np.asarray(found.steps)
+            self.report(label, float(np.nanmin(found.loss)))
+        assert found is not None
+        losses = np.where(np.isfinite(found.loss), found.loss, np.inf)
+        order = np.argsort(losses, kind="stable")
+        best = order[0]
+        if not np.isfinite(losses[best]):
+            raise CalibrationError(
+                "expected finite times at the priors' centres; got none: check the cluster's figures"
+            )
+        convergence = Convergence(losses[order], float(found.gradient[best]), int(steps[best]))
+        return _Ended(z[best], np.asarray(found.normal[best]), z[order]), convergence
+
+    def _times(self, z: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        return tuple(np.asarray(each) for each in self.times(jnp.asarray(z)))
+
+    def _held_out(self, first: NDArray[np.float64]) -> HeldOut:
+        used = [np.arange(len(curve.sizes)) % 2 == 0 for curve in self.curves]
+        ended, _, _ = self._settled("every other size", first, decade_weights(self.curves, used))
+        rest = np.concatenate([~each for each in used])
+        measured, sizes = (
+            np.concatenate([getattr(curve, name) for curve in self.curves])[rest]
+            for name in ("times", "sizes")
+        )
+        predicted = np.concatenate(self._times(ended.point))[rest]
+        lines = [
+            line(curve.sizes[each], curve.times[each], curve.sizes)
+            for curve, each in zip(self.curves, used, strict=True)
+        ]
+        straight = np.concatenate(lines)[rest]
+        return HeldOut(np.abs(predicted / measured - 1), sizes, np.abs(straight / measured - 1))
+
+    def _scatter(self, ended: "_Ended", weights: NDArray[np.float64]) -> float:
+        """The relative scatter that residuals show: by their median, freed of what parameters took up.
+
+        Of p parameters the data took up p − tr (JᵀJ)⁻¹, since priors alone give an identity.
+        """
+        used = weights > 0
+        taken = len(self.parameters) - np.trace(np.linalg.inv(ended.normal))
+        measured = np.concatenate([curve.times for curve in self.curves])
+        relative = np.abs(np.log(np.concatenate(self._times(ended.point)) / measured))[used]
+        free = max(used.sum() - taken, 0.1 * used.sum())
+        scale = np.sqrt(used.sum() / free) / stats.norm.ppf(0.75)
+        return float(max(_LEAST_SIGMA, np.median(relative) * scale))
+
+
+class _Ended(NamedTuple):
+    """The best end of a pass: where, JᵀJ there, and where all descents ended, the best first."""
+
+    point: NDArray[np.float64]
+    normal: NDArray[np.float64]
+    all_points: NDArray[np.float64]
+
+
+def line(
+    sizes: NDArray[np.float64], times: NDArray[np.float64], at: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A plain line α + B/w, fitted to relative errors by the same robust loss; for comparison."""
+    with jax.enable_x64(True):
+        start = jnp.log(jnp.array([[times.min(), times[-1] / sizes[-1]]]))
+        found = _descend_line(start, jnp.asarray(sizes), jnp.asarray(times))
+        latency, per_byte = np.exp(np.asarray(found[0]))
+    return latency + per_byte * at
+
+
+@jax.jit
+def _descend_line(start: Any, sizes: Any, times: Any) -> Any:
+    def residuals(z: Any, data: Any) -> Any:
+        predicted = jnp.exp(z[0]) + jnp.exp(z[1]) * data[0]
+        relative = jnp.log(predicted / data[1]) / _FIRST_SIGMA
+        return relative * jnp.sqrt(2 / (jnp.sqrt(1 + relative**2) + 1))
+
+    return least_squares(residuals, start, (sizes, times), steps=100).point

@@ -1,0 +1,114 @@
+"""What a fit of curves minimises: robust relative errors, every decade of sizes alike, and the priors.
+
+A residual is log(predicted/measured)/σ, so 10 % too slow counts as much at 8 bytes as at 8 GB. Its square is
+replaced by Huber's smooth form, 2·(√(1 + r²) − 1), which grows like |r| far out: a step that the model lacks does
+not drag the rest along. As least squares need residuals, it is written as the square of r·√(2/(√(1 + r²) + 1)). Rows are
+weighted so that decades of sizes count alike, however densely each was measured; weights average 1. A prior
+is one residual more, z for a coordinate in units of its prior.
+
+The time of a collective is the least of many, with corners where another way takes over; at a temperature above 0
+the minimum is smooth (`mc.collectives.envelope`), and a fit lowers it step by step.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from mc.calibration.curves import Curve
+from mc.calibration.parameters import Parameters
+from mc.collectives import envelope
+from mc.config import ClusterConfig
+from mc.fabric import build_cluster
+
+
+class CurveData(NamedTuple):
+    """What the loss looks at; a batch of it is a batch of fits.
+
+    Attributes:
+        weights: of all rows, those of one curve after the other.
+        centers: of the priors, 0 but for a bootstrap.
+        sigma: relative standard deviation of a measurement.
+        temperature: of the smooth minimum.
+    """
+
+    weights: Float[Array, " rows"]
+    centers: Float[Array, " parameters"]
+    sigma: Float[Array, ""]
+    temperature: Float[Array, ""]
+
+
+Predict = Callable[[Array, Any], list[Array]]
+
+
+def predictor(config: ClusterConfig, parameters: Parameters, curves: Sequence[Curve]) -> Predict:
+    """A function from coordinates and a temperature (or None) to the times of every curve; traceable."""
+
+    def predict(z: Array, temperature: Any) -> list[Array]:
+        cluster = build_cluster(parameters.into(config, z))
+        return [
+            envelope(
+                cluster,
+                curve.collective,
+                curve.ranks,
+                jnp.asarray(curve.sizes),
+                curve.algorithms,
+                protocol=curve.protocol,
+                temperature=temperature,
+            )
+            for curve in curves
+        ]
+
+    return predict
+
+
+def curve_residuals(
+    predict: Predict, curves: Sequence[Curve]
+) -> Callable[[Float[Array, " parameters"], CurveData], Float[Array, " residuals"]]:
+    """Residuals of rows and priors, as a function of coordinates and what else the loss looks at."""
+    measured = np.log(np.concatenate([curve.times for curve in curves]))
+
+    def residuals(z: Array, data: CurveData) -> Array:
+        times = jnp.concatenate(predict(z, data.temperature))
+        relative = (jnp.log(times) - measured) / data.sigma
+        robust = relative * jnp.sqrt(2 / (jnp.sqrt(1 + relative**2) + 1))
+        return jnp.concatenate([jnp.sqrt(data.weights) * robust, z - data.centers])
+
+    return residuals
+
+
+def decade_weights(
+    curves: Sequence[Curve], used: Sequence[NDArray[np.bool_]] | None = None
+) -> NDArray[np.float64]:
+    """Weights that let every decade of sizes of a curve count alike; 0 where a row is not used."""
+    found = []
+    for place, curve in enumerate(curves):
+        mask = np.ones(len(curve.sizes), bool) if used is None else used[place]
+        decades = np.floor(np.log10(curve.sizes) + 1e-9).astype(int)
+        counts = {each: np.sum((decades == each) & mask) for each in set(decades.tolist())}
+        weights = np.array([1 / max(counts[each], 1) for each in decades.tolist()]) * mask
+        found.append(weights * mask.sum() / max(weights.sum(), 1e-300))
+    return np.concatenate(found)
+
+
+def predict_curves(config: ClusterConfig, curves: Sequence[Curve]) -> list[NDArray[np.float64]]:
+    """Times of every curve on a cluster as it stands, by the fastest of each curve's algorithms."""
+    with jax.enable_x64(True):
+        cluster = build_cluster(config)
+        return [
+            np.asarray(
+                envelope(
+                    cluster,
+                    curve.collective,
+                    curve.ranks,
+                    jnp.asarray(curve.sizes),
+                    curve.algorithms,
+                    protocol=curve.protocol,
+                )
+            )
+            for curve in curves
+        ]

@@ -1,0 +1,195 @@
+"""`tailstep calibrate`: from measurements to a cluster file whose figures fit them."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mc.cli.options import Overrides
+from mc.config import load_cluster
+from mc.errors import InputError
+
+if TYPE_CHECKING:
+    from mc.calibration import Fit
+    from mc.report.calibration import CalibrationReport
+
+# Two passes with and without held-out sizes, at three temperatures each.
+_PASSES = 12
+
+
+def calibrate(
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="The cluster to calibrate: a file, or the name of a shipped one.", show_default=False
+        ),
+    ],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            help="A log or table, as `tailstep import` reads; repeatable.", metavar="FILE", show_default=False
+        ),
+    ],
+    free: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Path of a figure to fit, such as `tiers.node.link.bandwidth`; repeatable; by default all that the data "
+            "depend on.",
+            metavar="PATH",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where to write the calibrated cluster (.yaml).", show_default=False
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw measured and predicted times (.svg, .png, .pdf).", show_default=False
+        ),
+    ] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What the library chose from, where files do not say; repeatable.  [default: ring, tree, in-network]",
+            show_default=False,
+        ),
+    ] = None,
+    collective: Annotated[
+        str | None, typer.Option(help="The collective, if the files do not say.", show_default=False)
+    ] = None,
+    ranks: Annotated[
+        int | None, typer.Option(help="Ranks that took part, likewise.", min=1, show_default=False)
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(help="Nodes they were on, likewise.", min=1, show_default=False)
+    ] = None,
+    starts: Annotated[int, typer.Option(help="Descents from different places.", min=1, max=1000)] = 4,
+    steps: Annotated[int, typer.Option(help="Most steps of a descent.", min=1, max=10_000)] = 60,
+    seed: Annotated[int, typer.Option(help="Of the starts.", min=0, max=2**32 - 1)] = 0,
+    overrides: Overrides = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Fit the figures of a cluster to measured collectives, and say how well they are known.
+
+    Prints every figure with its prior, its fitted value and a 90 % interval, the errors by size, the score on
+    sizes that were held out, and what the data cannot tell apart.
+    """
+    from mc.logs import Hints, read_logs
+    from mc.report.plot import check_plot
+
+    if out is not None:
+        _check_out(out)
+    if plot is not None:
+        check_plot(plot)
+    config = load_cluster(cluster, overrides or ())
+    found = read_logs(data, Hints(collective=collective, ranks=ranks, nodes=nodes))
+
+    from mc.calibration import (
+        Parameters,
+        calibrated_yaml,
+        curves_of,
+        fit_curves,
+        free_parameters,
+        parameter_at,
+    )
+    from mc.report.fitting import fitting
+
+    curves = curves_of(found.table, config, algorithm)
+    chosen = tuple(parameter_at(config, path) for path in free or ())
+    parameters = Parameters(chosen) if chosen else free_parameters(config, curves)
+    with fitting(_PASSES) as report:
+        fit = fit_curves(config, curves, parameters, starts=starts, steps=steps, seed=seed, report=report)
+    summary = summarised(fit)
+    if out is not None:
+        words = [
+            "tailstep",
+            "calibrate",
+            "--cluster",
+            cluster,
+            *(word for each in data for word in ("--data", each)),
+        ]
+        out.write_text(calibrated_yaml(fit, shlex.join(words)), encoding="utf-8")
+    if plot is not None:
+        from mc.report.calibration_plot import plot_calibration
+
+        plot_calibration(plot, summary)
+    _print(summary, out, as_json=as_json)
+
+
+def summarised(fit: "Fit") -> "CalibrationReport":
+    """A fit as plain figures."""
+    import numpy as np
+
+    from mc.calibration import identify, predict_curves, short_name
+    from mc.report.calibration import CalibrationReport, FittedCurve, FittedFigure
+
+    known = identify(fit.covariance)
+    items = zip(fit.parameters.items, fit.interval().tolist(), strict=True)
+    figures = [
+        FittedFigure(
+            short_name(each), each.paths, each.dimension, each.center, low, value, high, known.learnt(place)
+        )
+        for place, (each, (low, value, high)) in enumerate(items)
+    ]
+    prior = predict_curves(fit.config, fit.curves)
+    curves = [
+        FittedCurve(curve.label, curve.sizes.tolist(), curve.times.tolist(), before.tolist(), after.tolist())
+        for curve, before, after in zip(fit.curves, prior, fit.predicted, strict=True)
+    ]
+    score = fit.held_out
+    ended = fit.convergence
+    return CalibrationReport(
+        fit.config.name,
+        0.9,
+        figures,
+        curves,
+        fit.sigma,
+        None
+        if score is None
+        else (
+            float(np.median(score.errors)),
+            float(score.errors.mean()),
+            float(np.median(score.line)),
+            float(score.line.mean()),
+        ),
+        [float(each) for each in ended.losses],
+        ended.gradient,
+        ended.steps,
+        ended.converged,
+        ended.agreeing,
+        known.sentences([short_name(each) for each in fit.parameters.items]),
+    )
+
+
+def _check_out(out: Path) -> None:
+    if out.suffix not in (".yaml", ".yml"):
+        raise InputError(f"--out: expected a file that ends in .yaml; got {out}")
+    if not out.parent.is_dir():
+        raise InputError(f"--out: {out}: no such directory")
+
+
+def _print(summary: "CalibrationReport", out: Path | None, *, as_json: bool) -> None:
+    from mc.report.calibration import calibration_json, calibration_text
+
+    if as_json:
+        print(json.dumps(calibration_json(summary), allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console()
+    text = calibration_text(summary)
+    console.width = max(console.width, min(Console(width=500).measure(text).maximum, 160))
+    console.print(text, highlight=False)
+    if out is not None:
+        console.print(
+            f"\nkept in {out}: `tailstep collective` and `tailstep run` take it",
+            markup=False,
+            highlight=False,
+        )

@@ -1,0 +1,171 @@
+"""A calibration for people: what was free, what was found, how far off it is; and the same as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from mc.units import Dimension, format_quantity
+
+
+@dataclass(frozen=True)
+class FittedFigure:
+    """One parameter.
+
+    Attributes:
+        name: its path.
+        paths: all places of the configuration that have it.
+        dimension: for printing.
+        prior: the centre of the prior.
+        low: end of the interval.
+        value: fitted.
+        high: end of the interval.
+        known_from: `data`, `prior` or `both`.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    dimension: Dimension
+    prior: float
+    low: float
+    value: float
+    high: float
+    known_from: str
+
+
+@dataclass(frozen=True)
+class FittedCurve:
+    """What was fitted, and how it came out.
+
+    Attributes:
+        label: for people.
+        sizes: bytes.
+        measured: seconds.
+        prior: seconds, predicted before the fit.
+        predicted: seconds, after it.
+    """
+
+    label: str
+    sizes: Sequence[float]
+    measured: Sequence[float]
+    prior: Sequence[float]
+    predicted: Sequence[float]
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """All that is said of a fit.
+
+    Attributes:
+        cluster: its name.
+        level: of the intervals.
+        figures: the parameters.
+        curves: the data.
+        scatter: relative, of measurements around the model.
+        held_out: median and mean error on sizes held out, and those of a plain line; None without.
+        losses: of all starts, the least first.
+        gradient: largest entry at the best.
+        steps: of the best descent.
+        converged: whether the gradient is small.
+        agreeing: how many starts found the same loss.
+        known: what the data tell apart, in sentences.
+    """
+
+    cluster: str
+    level: float
+    figures: Sequence[FittedFigure]
+    curves: Sequence[FittedCurve]
+    scatter: float
+    held_out: tuple[float, float, float, float] | None
+    losses: Sequence[float]
+    gradient: float
+    steps: int
+    converged: bool
+    agreeing: int
+    known: Sequence[str]
+
+
+def calibration_json(report: CalibrationReport) -> dict[str, Any]:
+    """As plain data, in SI units."""
+    plain = asdict(report)
+    for each in plain["figures"]:
+        each["dimension"] = each["dimension"].value
+    keys = ("median", "mean", "line_median", "line_mean")
+    plain["held_out"] = None if report.held_out is None else dict(zip(keys, report.held_out, strict=True))
+    return plain
+
+
+def calibration_text(report: CalibrationReport) -> Group:
+    """As tables and sentences."""
+    parts: list[Any] = [_figures(report), Text(), _decades(report), Text()]
+    if report.held_out is not None:
+        median, mean, line_median, line_mean = (f"{100 * each:.1f} %" for each in report.held_out)
+        parts.append(
+            Text(
+                f"Sizes held out: predicted within {median} (median), {mean} (mean); by a plain latency-bandwidth line "
+                f"{line_median}, {line_mean}."
+            )
+        )
+    ended = (
+        "ended where no direction leads down"
+        if report.converged
+        else "did not settle (more `--steps` may help)"
+    )
+    losses = report.losses
+    spread = f"{losses[0]:.3g} to {losses[-1]:.3g}" if len(losses) > 1 else f"{losses[0]:.3g}"
+    parts.append(
+        Text(
+            f"The fit {ended}: loss {spread} over {len(losses)} starts, {report.agreeing} of them at the least; gradient "
+            f"{report.gradient:.1e} after {report.steps} steps. Measurements scatter by {100 * report.scatter:.1f} % around it."
+        )
+    )
+    parts += [Text(line) for line in report.known]
+    return Group(*parts)
+
+
+def _figures(report: CalibrationReport) -> Table:
+    table = Table(box=None, title=f"{report.cluster}, calibrated", title_justify="left")
+    table.add_column("parameter", overflow="fold")
+    for heading in ("prior", "fitted", f"{100 * report.level:.0f} % interval", "known from"):
+        table.add_column(heading, justify="left" if heading == "known from" else "right", no_wrap=True)
+    moved = [each for each in report.figures if each.known_from != "prior"]
+    for each in moved:
+        low, prior, value, high = (
+            format_quantity(number, each.dimension, digits=3)
+            for number in (each.low, each.prior, each.value, each.high)
+        )
+        table.add_row(each.name, str(prior), str(value), f"{low} .. {high}", each.known_from)
+    left = len(report.figures) - len(moved)
+    if left:
+        table.caption = f"{left} more free figures stay near their priors (`--json` lists them)"
+        table.caption_justify = "left"
+    return table
+
+
+def _decades(report: CalibrationReport) -> Table:
+    table = Table(box=None, title="|predicted/measured - 1|, medians by size", title_justify="left")
+    for heading in ("sizes", "rows", "before", "fitted", "bias"):
+        table.add_column(heading, justify="left" if heading == "sizes" else "right")
+    sizes, before, after = (
+        np.concatenate([np.asarray(each, float) for each in group])
+        for group in (
+            [curve.sizes for curve in report.curves],
+            [np.asarray(curve.prior) / np.asarray(curve.measured) - 1 for curve in report.curves],
+            [np.asarray(curve.predicted) / np.asarray(curve.measured) - 1 for curve in report.curves],
+        )
+    )
+    decades = np.floor(np.log10(sizes) + 1e-9).astype(int)
+    for decade in sorted(set(decades.tolist())):
+        own = decades == decade
+        table.add_row(
+            f"from {format_quantity(float(10**decade), Dimension.SIZE)}",
+            str(int(own.sum())),
+            f"{100 * np.median(np.abs(before[own])):.1f} %",
+            f"{100 * np.median(np.abs(after[own])):.1f} %",
+            f"{100 * np.median(after[own]):+.1f} %",
+        )
+    return table
