@@ -35,13 +35,10 @@ from scipy import special
 
 from mc.delays import AbstractDelay, with_inverse
 from mc.pipeline import normal_from_word
-from mc.training.sums import at_times, largest_of, quantiles_of, sum_of, total_of
+from mc.training.sums import KNOTS, at_times, largest_of, quantiles_of, sum_of, total_of
 from mc.training.tables import REACH, QuantileTable, table_of
 
 Floats = NDArray[np.float64]
-# Of tables while they are made.
-_KNOTS = 4097
-
 # Of a profile: a factor, how many ranks have it, and on which kind of chip.
 Alike = tuple[float, int, int]
 
@@ -213,12 +210,11 @@ def _slowest(noise: RankNoise, lengths: Floats, ranks: _Ranks) -> Floats:
     told = np.column_stack([lengths, ranks.factors]) if noise.adds_seconds else ranks.factors
     _, first, which = np.unique(told, axis=0, return_index=True, return_inverse=True)
     spread, jitter, pause = (
-        None if law is None else quantiles_of(law, _KNOTS)
-        for law in (noise.spread, noise.jitter, noise.pause)
+        None if law is None else quantiles_of(law) for law in (noise.spread, noise.jitter, noise.pause)
     )
-    even = np.ones(_KNOTS) if spread is None else spread
+    even = np.ones(KNOTS) if spread is None else spread
     probability = float(noise.pause_probability)
-    found = np.empty((first.size, len(ranks.counts), _KNOTS))
+    found = np.empty((first.size, len(ranks.counts), KNOTS))
     for row, place in zip(found, first, strict=True):
         laws = []
         for factor in ranks.factors[place]:

@@ -178,6 +178,22 @@ def test_busy_links_stretch_what_crosses_them(load):
     np.testing.assert_allclose(congestion[busy], 2 * (idle.parts["bandwidth"] + moved), rtol=1e-3)
 
 
+def test_documents_that_vary_never_help(load):
+    text = TEXT.replace(
+        "sequence_length: 1024}", "sequence_length: 1024, documents: {median: 200, sigma: 1.2}}"
+    )
+    result = run(load(text, "run.samples=1000"))
+    parts = {part.name: part.time.value for part in result.waterfall.parts}
+    assert all(seconds >= -1e-9 for seconds in parts.values())
+    assert sum(parts.values()) == pytest.approx(result.samples.mean(), rel=1e-9)
+    # Without noise of ranks all that is random is in one part, and its mean work in the others.
+    assert parts["straggler_wait"] == pytest.approx(0.0, abs=1e-7)
+    assert parts["routing_skew"] > 0.0
+    whole = build_quiet(load(TEXT)).breakdown.parts
+    assert parts["ideal_compute"] < whole["ideal_compute"]
+    assert parts["below_peak"] < whole["below_peak"]
+
+
 MIXED = TEXT.replace("fan_out: 2\n", "fan_out: 2\n      exceptions: [{units: 1, EXCEPTION}]\n", 1)
 
 

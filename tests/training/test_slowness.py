@@ -3,13 +3,13 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
-from mc.delays import Constant
-from mc.training import QuantileTable, RankNoise, fit_curve, tabulate_slowness
+from mc.delays import Constant, Exponential, Lognormal
+from mc.training import KernelNoise, QuantileTable, RankNoise, fit_curve, tabulate_slowness
 from mc.training.slowness import evaluate_curve
 from mc.training.tables import odds_of_word
-from tests.stats import assert_same_law
+from tests.stats import assert_law, assert_same_law
 from tests.training.noises import ALL, PROFILES, SECONDS, SIGMA, SPREAD, table_of_all
 
 WORDS = np.unique(
@@ -31,8 +31,11 @@ def odds_of(words):
     return np.where(words < 1 << 31, -size, size)
 
 
-def look_up(table, profile, words):
-    row, column = (jnp.full((1, 1), place, jnp.int32) for place in (0, profile))
+RANDOM = np.random.default_rng(17).integers(0, 1 << 32, 20_000, dtype=np.uint64)
+
+
+def look_up(table, profile, words, row=0):
+    row, column = (jnp.full((1, 1), place, jnp.int32) for place in (row, profile))
     return np.asarray(table.look_up(row, column, jnp.asarray(words[None], jnp.uint32)), np.float64)[0]
 
 
@@ -108,3 +111,38 @@ def test_all_noise_is_that_of_the_largest_of_ranks(profile):
     took = took + 5.0 * (rng.random(shape) < ALL.pause_probability)
     words = rng.integers(0, 1 << 32, count, dtype=np.uint64)
     assert_same_law(look_up(table_of_all(), profile, words), took.max(axis=1))
+
+
+def test_stretches_of_kernels_add_up():
+    """Of one rank, k stretches of C/k with exponential delays take C and an Erlang time."""
+    noise = RankNoise(kernels=KernelNoise(jitter=Exponential(1e-5)))
+    table = tabulate_slowness(noise, [SECONDS, SECONDS], [[(1.0, 1, 0)], [(2.0, 1, 0)]], stretches=[1, 6])
+    for row, stretches in enumerate((1, 6)):
+        # A rank that computes twice as long is as late.
+        for profile, factor in enumerate((1.0, 2.0)):
+            late = (look_up(table, profile, RANDOM, row) - factor) * SECONDS
+            assert_law(late, stats.gamma(stretches, scale=1e-5).cdf)
+
+
+def test_each_stretch_waits_for_its_slowest_rank():
+    stretches, count = 5, 50_000
+    noise = RankNoise(kernels=KernelNoise(Lognormal(1.0, 0.1), Exponential(1e-5)))
+    profile = [(1.0, 5, 0), (1.2, 2, 1)]
+    table = tabulate_slowness(
+        noise, [SECONDS], [profile], stretches=[stretches], ratios=np.array([[1.0, 0.9]])
+    )
+    rng = np.random.default_rng(13)
+    factor = np.array([1.0] * 5 + [1.2 * 0.9] * 2)
+    shape = (count, stretches, 7)
+    took = factor * rng.lognormal(0, 0.1, shape) / stretches + rng.exponential(1e-5, shape) / SECONDS
+    assert_same_law(look_up(table, 0, RANDOM), took.max(axis=2).sum(axis=1))
+
+
+def test_ranks_on_several_kinds_of_chips_are_the_slowest_of_all():
+    table = tabulate_slowness(
+        SPREAD, [1e-3, 2e-3], [[(1.0, 3, 0), (1.5, 1, 1)]], ratios=np.array([[1.0, 0.5], [0.8, 1.0]])
+    )
+    for row, told in enumerate(([(1.0, 3, 0), (0.75, 1, 0)], [(0.8, 3, 0), (1.5, 1, 0)])):
+        np.testing.assert_allclose(
+            look_up(table, 0, WORDS, row), quantile_of_largest(told, odds_of(WORDS)), rtol=2e-5
+        )
