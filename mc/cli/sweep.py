@@ -46,7 +46,7 @@ def sweep(
     """
     from mc.config.load_sweep import check_cells, load_sweep
     from mc.report import progress
-    from mc.report.sweep import check_objectives, intent, listed, sweep_json, sweep_tables
+    from mc.report.sweep import Summary, check_objectives, intent, listed, sweep_json, sweep_tables
 
     number = _shard(shard)
     if resume and out is None:
@@ -71,6 +71,7 @@ def sweep(
         return
     due = shard_of(batches_of(found), number)
     total = sum(batch.stop - batch.start for batch in due)
+    summary = Summary(found, objectives)
     with progress("cells", total=max(total, 1)) as advance:
         outcome = run_sweep(
             found,
@@ -78,17 +79,19 @@ def sweep(
             resume=resume,
             shard=number,
             command=_command(config, overrides or (), out, shard),
+            observe=summary.add,
             advance=advance,
+            log=lambda text: print(f"sweep: {text}", file=sys.stderr),
         )
     if as_json:
-        print(json.dumps(sweep_json(found, outcome.table, objectives, outcome.elapsed_s), allow_nan=False))
+        print(json.dumps(sweep_json(summary, outcome), allow_nan=False))
     else:
         from rich.console import Console
 
         console = Console()
-        for each in sweep_tables(found, outcome.table, objectives, outcome.elapsed_s):
-            console.width = max(console.width, Console(width=500).measure(each).minimum)
-            console.print(each)
+        shown = sweep_tables(summary, outcome)
+        console.width = max(console.width, Console(width=500).measure(shown).minimum)
+        console.print(shown)
         if out is not None:
             console.print(f"kept in {out}", markup=False, highlight=False)
     if outcome.failed:

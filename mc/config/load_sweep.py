@@ -43,7 +43,7 @@ class _WithSweep(StrictModel):
     sweep: SweepConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sweep:
     """A sweep as a file describes it.
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from mc.collectives import Phase, phases, phases_of
-from mc.collectives.stages import AUTO
+from mc.collectives.stages import AUTO, Stage
 from mc.config import (
     ComputeConfig,
     ExchangeConfig,
@@ -63,14 +63,19 @@ def build_step(config: ExperimentConfig) -> Step:
     return build(config).step
 
 
-def build(config: ExperimentConfig) -> Built:
+def build(config: ExperimentConfig, stages: Sequence[Stage] | None = None) -> Built:
     """The step of an experiment, and the links that it has to be given the states of.
+
+    Args:
+        config: the experiment.
+        stages: how the exchange is carried out, where that has been chosen already; numbers of `config` may then be
+            traced.
 
     Raises:
         InputError: the collective cannot run on these ranks by this algorithm, or links cannot be so.
     """
     cluster = build_cluster(config.cluster)
-    found = _phases(config, cluster)
+    found = _phases(config, cluster, stages)
     # Phases of one tier use the same links, in the same state during a step.
     tiers = {
         phase.tier_index: shared_links(config.cluster, phase.tier_index, config.ranks) for phase in found
@@ -93,8 +98,12 @@ def _computing(config: ExperimentConfig) -> tuple[ComputeConfig, ExchangeConfig]
     return model.compute, model.exchange
 
 
-def _phases(config: ExperimentConfig, cluster: Cluster) -> Sequence[Phase]:
+def _phases(
+    config: ExperimentConfig, cluster: Cluster, stages: Sequence[Stage] | None
+) -> Sequence[Phase]:
     (_, exchange), plan = _computing(config), config.plan
+    if stages is not None:
+        return phases_of(cluster, stages, exchange.size)
     if plan.algorithm != AUTO or plan.objective == "floor":
         return phases(
             cluster, exchange.collective, config.ranks, exchange.size, plan.algorithm, protocol=plan.protocol
@@ -210,11 +219,11 @@ def _build_phase(
         phase.latency_time,
         transfer,
         excess,
-        _incast(config, phase, tier),
+        incast_time(config, phase, tier),
     )
 
 
-def _incast(config: ExperimentConfig, phase: Phase, tier: TierConfig) -> jnp.ndarray | float:
+def incast_time(config: ExperimentConfig, phase: Phase, tier: TierConfig) -> jnp.ndarray | float:
     """Seconds that an all-to-all takes longer because many send to one."""
     if tier.incast is None or _computing(config)[1].collective != "all-to-all":
         return 0.0

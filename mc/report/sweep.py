@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,11 @@ from mc.config.load_sweep import Sweep
 from mc.errors import InputError
 from mc.report.times import duration
 
+if TYPE_CHECKING:
+    from mc.sweep.sweep import Outcome
+
 _SHOWN = 20
+_HEAVY = ("histogram_first", "histogram", "top_s", "sum", "sum_of_squares")
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,36 @@ def listed(sweep: Sweep) -> Iterator[str]:
         yield f"{cell}: {sweep.text(cell)}"
 
 
+class Summary:
+    """What is shown of a sweep, kept while its batches go by: the best cells, or the front, and what failed."""
+
+    def __init__(self, sweep: Sweep, objectives: Sequence[Objective]):
+        """Args: the sweep; one objective or two."""
+        self.sweep, self.objectives = sweep, objectives
+        self.best: pa.Table | None = None
+        self.failed: list[tuple[int, str]] = []
+
+    def add(self, table: pa.Table) -> None:
+        """Takes the rows of a batch in."""
+        statuses = table.column("status").to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(statuses != "ok")[:_SHOWN]:
+            self.failed.append((table.column("cell")[row].as_py(), table.column("error")[row].as_py()))
+        slim = table.drop_columns([name for name in _HEAVY if name in table.column_names])
+        both = slim if self.best is None else pa.concat_tables([self.best, slim])
+        self.best = both.take(pa.array(self._leading(both)))
+
+    def _leading(self, table: pa.Table) -> NDArray[np.int64]:
+        if len(self.objectives) == 2:
+            return pareto(table, self.objectives)
+        return _ordered(table, self.objectives[0])[:_SHOWN]
+
+
 def pareto(table: pa.Table, objectives: Sequence[Objective]) -> NDArray[np.int64]:
-    """Rows that no other beats in both objectives, by the first."""
+    """Rows that no other beats in both objectives, by the first; the lowest cell among equals."""
     one, two = (each.values(table) for each in objectives)
     usable = np.flatnonzero(np.isfinite(one) & np.isfinite(two))
-    order = usable[np.lexsort((two[usable], one[usable]))]
+    cells = table.column("cell").to_numpy()
+    order = usable[np.lexsort((cells[usable], two[usable], one[usable]))]
     front, least = [], math.inf
     for row in order:
         if two[row] < least:
@@ -90,46 +119,38 @@ def pareto(table: pa.Table, objectives: Sequence[Objective]) -> NDArray[np.int64
     return np.array(front, np.int64)
 
 
-def best(table: pa.Table, objective: Objective) -> int | None:
-    """The best row; None if none has the column."""
-    values = objective.values(table)
-    return None if np.isnan(values).all() else int(np.nanargmin(values))
+def _ordered(table: pa.Table, objective: Objective) -> NDArray[np.int64]:
+    """Rows that have the column, best first; the lowest cell among equals."""
+    values, cells = objective.values(table), table.column("cell").to_numpy()
+    order = np.lexsort((cells, values))
+    return order[np.isfinite(values[order])]
 
 
-def sweep_tables(
-    sweep: Sweep, table: pa.Table, objectives: Sequence[Objective], elapsed_s: float
-) -> list[Group]:
-    """The summary as tables: the best cells, or the Pareto front; failures; the cost."""
-    failed = np.flatnonzero(np.array(table.column("status").to_pylist()) != "ok")
+def sweep_tables(summary: Summary, outcome: "Outcome") -> Group:
+    """The best cells, or the Pareto front; failures; the cost."""
+    objectives, kept = summary.objectives, summary.best
     parts: list[Any] = []
-    if len(objectives) == 2:
-        rows = pareto(table, objectives)
-        title = f"Pareto front: {len(rows):,} of {table.num_rows:,} cells"
-    else:
-        values = objectives[0].values(table)
-        order = np.argsort(values, kind="stable")
-        rows = order[np.isfinite(values[order])]
-        title = f"best of {table.num_rows:,} cells by {objectives[0].column}"
-    if len(rows):
-        parts.append(_table(sweep, table, rows[:_SHOWN], objectives, title))
-    if len(rows) > _SHOWN:
-        parts.append(Text(f"and {len(rows) - _SHOWN:,} more"))
-    if len(failed):
-        parts.append(Text(f"{len(failed):,} cells failed:"))
-        errors = table.column("error").to_pylist()
-        cells = table.column("cell").to_pylist()
+    if kept is not None and kept.num_rows:
+        if len(objectives) == 2:
+            title = f"Pareto front: {kept.num_rows:,} of {outcome.cells:,} cells"
+        else:
+            title = f"best of {outcome.cells:,} cells by {objectives[0].column}"
+        parts.append(_table(summary.sweep, kept.slice(0, _SHOWN), objectives, title))
+        if kept.num_rows > _SHOWN:
+            parts.append(Text(f"and {kept.num_rows - _SHOWN:,} more"))
+    if outcome.failed:
+        parts.append(Text(f"{outcome.failed:,} cells failed:"))
         parts += [
-            Text(f"  {cells[row]} ({sweep.text(cells[row])}): {errors[row]}") for row in failed[:_SHOWN]
+            Text(f"  {cell} ({summary.sweep.text(cell)}): {error}")
+            for cell, error in sorted(summary.failed)[:_SHOWN]
         ]
-    drawn = int(table.column("samples").to_numpy().sum())
-    said = f", {drawn:,} samples" if drawn else ""
-    parts.append(Text(f"{table.num_rows:,} cells{said} in {duration(elapsed_s)}"))
-    return [Group(*parts)]
+    drawn = f", {outcome.samples:,} samples" if outcome.samples else ""
+    found = f", {outcome.found:,} of them found" if outcome.found else ""
+    parts.append(Text(f"{outcome.cells:,} cells{found}{drawn} in {duration(outcome.elapsed_s)}"))
+    return Group(*parts)
 
 
-def _table(
-    sweep: Sweep, table: pa.Table, rows: NDArray[np.int64], objectives: Sequence[Objective], title: str
-) -> Table:
+def _table(sweep: Sweep, table: pa.Table, objectives: Sequence[Objective], title: str) -> Table:
     shown = Table(title=title, title_justify="left")
     columns = dict.fromkeys(
         (
@@ -139,7 +160,7 @@ def _table(
     )
     for name in ("cell", *sweep.paths, *columns):
         shown.add_column(name.rpartition(".")[2] if name in sweep.paths else _heading(name), justify="right")
-    for row in table.take(pa.array(rows)).to_pylist():
+    for row in table.to_pylist():
         values = dict(sweep_values(sweep, row["cell"]))
         shown.add_row(
             str(row["cell"]),
@@ -155,29 +176,21 @@ def sweep_values(sweep: Sweep, cell: int) -> list[tuple[str, str]]:
     return list(zip(sweep.paths, texts, strict=True))
 
 
-def sweep_json(
-    sweep: Sweep, table: pa.Table, objectives: Sequence[Objective], elapsed_s: float
-) -> dict[str, Any]:
+def sweep_json(summary: Summary, outcome: "Outcome") -> dict[str, Any]:
     """The summary as JSON."""
-
-    def shown(row: int) -> dict[str, Any]:
-        whole = table.slice(row, 1).to_pylist()[0]
-        return {name: value for name, value in whole.items() if name not in ("histogram", "top_s")}
-
-    statuses = table.column("status").to_pylist()
+    rows = [] if summary.best is None else summary.best.to_pylist()
     found: dict[str, Any] = {
-        "cells": table.num_rows,
-        "samples": int(table.column("samples").to_numpy().sum()),
-        "elapsed_s": elapsed_s,
-        "best": {},
-        "failed": [shown(row) for row, status in enumerate(statuses) if status != "ok"],
+        "cells": outcome.cells,
+        "samples": outcome.samples,
+        "elapsed_s": outcome.elapsed_s,
+        "failed": [
+            {"cell": cell, "values": dict(sweep_values(summary.sweep, cell)), "error": error}
+            for cell, error in sorted(summary.failed)
+        ],
     }
-    for objective in objectives:
-        row = best(table, objective)
-        found["best"][objective.column] = None if row is None else shown(row)
-    if len(objectives) == 2:
-        found["pareto"] = [shown(int(row)) for row in pareto(table, objectives)]
-    return found
+    if len(summary.objectives) == 2:
+        return {**found, "pareto": rows}
+    return {**found, "best": rows[0] if rows else None}
 
 
 def _heading(name: str) -> str:

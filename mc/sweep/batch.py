@@ -6,14 +6,18 @@ rows. A cell that fails says why in its row and disturbs no other.
 
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
+
 from mc.config import ExperimentConfig
 from mc.config.load_sweep import Sweep
 from mc.errors import InputError
-from mc.sweep.one import quiet_training, run_cell
+from mc.sweep.one import run_cell
+from mc.sweep.quiet_table import quiet_table
 from mc.sweep.store import Batch
-from mc.sweep.table import Row
+from mc.sweep.table import Row, table_of
 
 Advance = Callable[[int], None]
+Log = Callable[[str], None]
 # Cells of a batch: enough to fill a call, few enough to lose little when a machine goes.
 QUIET, DRAWN = 1 << 16, 64
 
@@ -25,8 +29,13 @@ def batches_of(sweep: Sweep) -> list[Batch]:
 
 
 def evaluate(
-    sweep: Sweep, batch: Batch, *, only: Sequence[int] | None = None, advance: Advance = lambda count: None
-) -> list[Row]:
+    sweep: Sweep,
+    batch: Batch,
+    *,
+    only: Sequence[int] | None = None,
+    advance: Advance = lambda count: None,
+    log: Log = lambda text: None,
+) -> pa.Table:
     """The rows of a batch.
 
     Args:
@@ -34,12 +43,17 @@ def evaluate(
         batch: its cells.
         only: of them, those that are wanted; all if left out. Rows are the same as if all were.
         advance: told how many more cells are done.
+        log: told what is compiled, and why.
     """
+    if sweep.config.samples == 0:
+        table = quiet_table(sweep, batch.start, batch.stop, log)
+        advance(batch.stop - batch.start)
+        return table if only is None else table.take(pa.array([cell - batch.start for cell in only]))
     rows = []
     for cell in range(batch.start, batch.stop) if only is None else only:
         rows.append(_row(sweep, cell))
         advance(1)
-    return rows
+    return table_of(sweep, rows)
 
 
 def config_of(sweep: Sweep, cell: int) -> ExperimentConfig:
@@ -62,8 +76,6 @@ def config_of(sweep: Sweep, cell: int) -> ExperimentConfig:
 def _row(sweep: Sweep, cell: int) -> Row:
     try:
         config = config_of(sweep, cell)
-        if sweep.config.samples == 0 and config.model.transformer is not None:
-            return quiet_training(config, cell)
         return run_cell(config, cell, lambda count: None)
     except (InputError, ValueError, ArithmeticError) as error:
         return Row(cell, error=" ".join(str(error).split()) or type(error).__name__)

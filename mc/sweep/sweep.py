@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 
 import jax
+import numpy as np
 import pyarrow as pa
 
 from mc.config.load_sweep import Sweep
@@ -17,9 +19,10 @@ from mc.document import key_text
 from mc.results.provenance import commit, software, without_home
 from mc.sweep.batch import batches_of, evaluate
 from mc.sweep.store import FORMAT, KIND, Batch, Store
-from mc.sweep.table import Row, table_of
+from mc.sweep.table import OK
 
 Advance = Callable[[int], None]
+Log = Callable[[str], None]
 
 
 class Executor(Protocol):
@@ -27,32 +30,36 @@ class Executor(Protocol):
 
     def __call__(
         self, sweep: Sweep, batches: Sequence[Batch], advance: Advance
-    ) -> Iterator[tuple[Batch, list[Row]]]:
+    ) -> Iterator[tuple[Batch, pa.Table]]:
         """Yields each batch with its rows as it is done, and says how many cells more are."""
         ...
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of a sweep has to show.
+    """What a run of a sweep comes to.
 
     Attributes:
-        table: rows of the cells that this run was about, those included that were there already.
-        failed: how many of them failed.
+        cells: that this run was about, those included that were there already.
         found: how many were there already.
+        failed: how many failed.
+        samples: steps drawn for all of them.
         elapsed_s: wall-clock time.
     """
 
-    table: pa.Table
-    failed: int
+    cells: int
     found: int
+    failed: int
+    samples: int
     elapsed_s: float
 
 
-def here(sweep: Sweep, batches: Sequence[Batch], advance: Advance) -> Iterator[tuple[Batch, list[Row]]]:
+def here(
+    sweep: Sweep, batches: Sequence[Batch], advance: Advance, log: Log = lambda text: None
+) -> Iterator[tuple[Batch, pa.Table]]:
     """Evaluates batches in this process, one after the other, on all of its devices."""
     for batch in batches:
-        yield batch, evaluate(sweep, batch, advance=advance)
+        yield batch, evaluate(sweep, batch, advance=advance, log=log)
 
 
 def shard_of(batches: Sequence[Batch], shard: tuple[int, int]) -> list[Batch]:
@@ -108,50 +115,62 @@ def run_sweep(
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     shard: tuple[int, int] = (1, 1),
-    executor: Executor = here,
+    executor: Executor | None = None,
     command: str = "tailstep sweep",
+    observe: Callable[[pa.Table], None] = lambda table: None,
     advance: Advance = lambda count: None,
+    log: Log = lambda text: None,
 ) -> Outcome:
-    """Evaluates the cells of a sweep.
+    """Evaluates the cells of a sweep. No more than a few batches are in memory at a time.
 
     Args:
         sweep: which; its cells have been checked.
         out: folder to keep them in, batch by batch; nowhere if left out.
         resume: whether to go on with what is there.
         shard: (i, n) for the i-th of n parts of the work.
-        executor: who evaluates the batches.
+        executor: who evaluates the batches; this process by default.
         command: that repeats the run, for the record.
+        observe: is given the rows of each batch, also of those that were there; in any order.
         advance: told how many more cells are done.
+        log: told what is compiled, and why.
 
     Raises:
         InputError: the folder may not or cannot be written to.
     """
     begun = time.perf_counter()
     due = shard_of(batches_of(sweep), shard)
+    execute = executor or partial(here, log=log)
+    totals = np.zeros(3, np.int64)
+
+    def seen(table: pa.Table) -> None:
+        statuses = table.column("status").to_numpy(zero_copy_only=False)
+        drawn = int(table.column("samples").to_numpy().sum())
+        totals[:] += np.array([table.num_rows, np.count_nonzero(statuses != OK), drawn])
+        observe(table)
+
+    found = 0
     if out is None:
-        tables = {batch: table_of(sweep, rows) for batch, rows in executor(sweep, due, advance)}
-        table = pa.concat_tables([tables[batch] for batch in due]) if due else table_of(sweep, [])
-        return _outcome(table, 0, begun)
-    store = Store(out, manifest_of(sweep, command))
-    store.open(resume=resume)
-    with store.locked("{}-of-{}".format(*shard)):
-        done = store.done() if resume else {}
-        there = [batch for batch in due if batch in done]
-        found = sum(batch.stop - batch.start for batch in there)
-        advance(found)
-        for batch, rows in executor(sweep, [batch for batch in due if batch not in done], advance):
-            store.write(batch, table_of(sweep, rows))
-        table = store.table(due) if due else table_of(sweep, [])
-        store.finish(ended=datetime.now(UTC).isoformat(timespec="seconds"))
-    return _outcome(table, found, begun)
+        for _, table in execute(sweep, due, advance):
+            seen(table)
+    else:
+        store = Store(out, manifest_of(sweep, command))
+        store.open(resume=resume)
+        with store.locked("{}-of-{}".format(*shard)):
+            done = store.done() if resume else {}
+            there = [batch for batch in due if batch in done]
+            for batch in there:
+                seen(store.table([batch]))
+            found = int(totals[0])
+            advance(found)
+            for batch, table in execute(sweep, [batch for batch in due if batch not in done], advance):
+                store.write(batch, table)
+                seen(table)
+            store.finish(ended=datetime.now(UTC).isoformat(timespec="seconds"))
+    cells, failed, samples = (int(each) for each in totals)
+    return Outcome(cells, found, failed, samples, time.perf_counter() - begun)
 
 
 def run_one(sweep: Sweep, cell: int) -> pa.Table:
     """One cell alone: the same row, to the last digit, as in a run of all."""
     (batch,) = [each for each in batches_of(sweep) if each.start <= cell < each.stop]
-    return table_of(sweep, evaluate(sweep, batch, only=[cell]))
-
-
-def _outcome(table: pa.Table, found: int, begun: float) -> Outcome:
-    failed = table.num_rows - table.column("status").to_pylist().count("ok")
-    return Outcome(table, failed, found, time.perf_counter() - begun)
+    return evaluate(sweep, batch, only=[cell])

@@ -6,9 +6,12 @@ is null. Histograms are lists of counts from bucket `histogram_first` on (`mc.sw
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mc.config.load_sweep import Sweep
 from mc.document import Node
@@ -67,7 +70,7 @@ def schema_of(sweep: Sweep) -> pa.Schema:
     """The columns of a sweep's table."""
     swept = [
         pa.field(path, pa.string() if numbers is None else pa.float64())
-        for path, numbers in _columns(sweep).items()
+        for path, (_, numbers, _) in _columns(sweep).items()
     ]
     return pa.schema(
         [
@@ -87,9 +90,7 @@ def schema_of(sweep: Sweep) -> pa.Schema:
 
 def table_of(sweep: Sweep, rows: Sequence[Row]) -> pa.Table:
     """The rows of cells as a table."""
-    schema = schema_of(sweep)
     columns: dict[str, Any] = {
-        "cell": [row.cell for row in rows],
         "status": [OK if row.error is None else FAILED for row in rows],
         "error": [row.error for row in rows],
         "ranks": [row.ranks for row in rows],
@@ -98,44 +99,57 @@ def table_of(sweep: Sweep, rows: Sequence[Row]) -> pa.Table:
         "realisations": [row.realisations for row in rows],
         **{name: [row.metrics.get(name) for row in rows] for name in METRICS},
         **{each.name: [row.sums.get(each.name) for row in rows] for each in _SUMS},
-        **coordinates(sweep, [row.cell for row in rows]),
     }
-    return pa.table({name: pa.array(columns[name], schema.field(name).type) for name in schema.names}, schema)
+    return table_with(sweep, np.array([row.cell for row in rows], np.int64), columns)
 
 
-def coordinates(sweep: Sweep, cells: Sequence[int]) -> dict[str, list[Any]]:
+def table_with(sweep: Sweep, cells: NDArray[np.int64], columns: Mapping[str, Any]) -> pa.Table:
+    """A table of cells by columns; those that are left out are null."""
+    schema = schema_of(sweep)
+    count = len(cells)
+    all_columns = {"cell": cells, **coordinates(sweep, cells), **columns}
+    arrays = [
+        pa.array(all_columns[each.name], each.type)
+        if each.name in all_columns
+        else pa.nulls(count, each.type)
+        for each in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def coordinates(sweep: Sweep, cells: NDArray[np.int64]) -> dict[str, pa.Array]:
     """The value of each path in each cell, as the columns hold it."""
-    columns = _columns(sweep)
-    places = [sweep.place(cell) for cell in cells]
-    found: dict[str, list[Any]] = {}
+    places = np.unravel_index(cells, sweep.shape)
+    found = {}
+    for path, (axis, numbers, texts) in _columns(sweep).items():
+        values = pa.array(texts if numbers is None else numbers)
+        found[path] = values.take(pa.array(places[axis]))
+    return found
+
+
+@lru_cache(maxsize=4)
+def _columns(sweep: Sweep) -> dict[str, tuple[int, list[float] | None, list[str]]]:
+    """Of each path its axis, and its points as numbers in SI units, or None and as text."""
+    found = {}
     paths = iter(sweep.paths)
     for number, axis in enumerate(sweep.axes):
-        for position in range(len(axis.paths)):
-            path = next(paths)
-            numbers = columns[path]
-            if numbers is None:
-                numbers = [_text(point[position]) for point in axis.points]
-            found[path] = [numbers[place[number]] for place in places]
+        for column in zip(*axis.points, strict=True):
+            numbers = numbers_of(column)
+            texts = [] if numbers is not None else [_text(node) for node in column]
+            found[next(paths)] = (number, numbers, texts)
     return found
 
 
-def _columns(sweep: Sweep) -> dict[str, list[float] | None]:
-    """The points of each path as numbers in SI units; None where one is none."""
-    found: dict[str, list[float] | None] = {}
-    paths = iter(sweep.paths)
-    for axis in sweep.axes:
-        for position in range(len(axis.paths)):
-            found[next(paths)] = _numbers([point[position] for point in axis.points])
-    return found
-
-
-def _numbers(nodes: Sequence[Node]) -> list[float] | None:
+def numbers_of(nodes: Sequence[Node]) -> list[float] | None:
+    """Values in SI units, if all are numbers, or quantities of one kind."""
     values = [node.value for node in nodes]
     if all(isinstance(each, int | float) and not isinstance(each, bool) for each in values):
         return [float(each) for each in values if isinstance(each, int | float)]
+    if not all(isinstance(each, str) for each in values):
+        return None
     for dimension in Dimension:
         try:
-            return [parse(each, dimension) for each in values if isinstance(each, str)]  # one kind, or none
+            return [parse(each, dimension) for each in values if isinstance(each, str)]
         except UnitError:
             continue
     return None

@@ -74,7 +74,13 @@ def test_two_objectives_give_the_front(tailstep):
     found = json.loads(out)
     assert code == 0
     assert [row["plan.ranks"] for row in found["pareto"]] == [2, 4, 8]
-    assert found["best"]["ranks"]["plan.ranks"] == 8
+
+
+def test_json_has_the_best_cell(tailstep):
+    code, out, _ = tailstep("sweep", "small.yaml", "--json", "--objective=-ranks")
+    found = json.loads(out)
+    assert (code, found["cells"], found["samples"]) == (0, 3, 600)
+    assert found["best"]["plan.ranks"] == 8
 
 
 @pytest.mark.parametrize(
