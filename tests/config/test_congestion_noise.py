@@ -150,6 +150,7 @@ def test_congestion_that_cannot_be(keys, message):
         ),
         ({"transient": [{"scope": "node"}]}, "expected `spread`, `jitter` or `pauses`; got none of them"),
         ({"transient": []}, "at least 1 item"),
+        ({"kernels": {}}, "expected `spread` or `jitter`; got none of them"),
     ],
 )
 def test_noise_that_cannot_be(noise, message):
@@ -171,6 +172,7 @@ def test_noise_that_cannot_be(noise, message):
             "a rank's own noise goes into `noise.spread`",
         ),
         ({}, {"transient": [{"scope": "node", "jitter": LAW}] * 2}, "expected each scope once"),
+        ({}, {"kernels": {"jitter": LAW}}, "only ranks of a `transformer` wait for each other"),
         (
             {},
             {

@@ -178,6 +178,23 @@ def test_busy_links_stretch_what_crosses_them(load):
     np.testing.assert_allclose(congestion[busy], 2 * (idle.parts["bandwidth"] + moved), rtol=1e-3)
 
 
+def test_each_bucket_waits_for_the_slowest_rank(load):
+    # Experts on pairs of ranks, replicated four times: two kinds of gradients cross the hall.
+    keys = "overlap: {gradients: false}, bucket: 20 MB, ep: 2, global_batch: 8"
+    text = TEXT.replace("tp: 2, pp: 2, micro_batch: 1, global_batch: 4", f"micro_batch: 1, {keys}").replace(
+        "gated: false", "gated: false, experts: {count: 4, top_k: 2, ffn: 1024}"
+    )
+    text = text.replace(
+        "fan_out: 2\nmodel", "fan_out: 2\n      jitter: {family: constant, value: 1 ms}\nmodel"
+    )
+    result, quiet = run(load(text, "run.samples=20")), build_quiet(load(text))
+    hall = [message for message, _ in quiet.breakdown.times.step if quiet.prices.tier(message.group) == 2]
+    assert {message.dimension for message in hall} == {"dp", "edp"}
+    assert sum(message.each for message in hall) > 6
+    late = 1e-3 * sum(message.each for message in hall)
+    np.testing.assert_allclose(result.parts["congestion"], late, rtol=1e-4)
+
+
 def test_documents_that_vary_never_help(load):
     text = TEXT.replace(
         "sequence_length: 1024}", "sequence_length: 1024, documents: {median: 200, sigma: 1.2}}"
