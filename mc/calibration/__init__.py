@@ -5,11 +5,15 @@ predicts is what the engine predicts: the configuration is built with traced num
 of collectives are fitted by robust least squares (`fit.py`).
 """
 
+from mc.calibration.bootstrap import bootstrap as bootstrap
+from mc.calibration.bootstrap import bootstrap_interval as bootstrap_interval
 from mc.calibration.curves import Curve as Curve
 from mc.calibration.curves import curves_of as curves_of
 from mc.calibration.fit import Fit as Fit
 from mc.calibration.fit import HeldOut as HeldOut
 from mc.calibration.fit import fit_curves as fit_curves
+from mc.calibration.fit import line as line
+from mc.calibration.fit import score_held_out as score_held_out
 from mc.calibration.free import free_parameters as free_parameters
 from mc.calibration.identify import Identified as Identified
 from mc.calibration.identify import identify as identify

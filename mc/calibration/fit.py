@@ -9,7 +9,7 @@ is never singular). Everything is computed in double precision.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from scipy import stats
 
 from mc.calibration.curves import Curve
 from mc.calibration.least_squares import least_squares
-from mc.calibration.loss import CurveData, curve_residuals, decade_weights, predictor
+from mc.calibration.loss import CurveData, curve_residuals, predictor, size_weights
 from mc.calibration.parameters import Parameters
 from mc.calibration.paths import CalibrationError
 from mc.config import ClusterConfig
@@ -30,6 +30,7 @@ _FIRST_SIGMA, _LEAST_SIGMA = 0.04, 0.005
 _ENOUGH_TO_HOLD_OUT = 6
 # Told after each descent: what was done, and the loss.
 Report = Callable[[str, float], None]
+Outcome = Literal["flat", "corner", "unfinished"]
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,24 @@ class Convergence:
         losses: of every start, the least first.
         gradient: the largest entry of the loss's gradient at the best.
         steps: of the best in all.
+        ended: whether the best stopped by itself, before its steps ran out.
     """
 
     losses: NDArray[np.float64]
     gradient: float
     steps: int
+    ended: bool
 
     @property
-    def converged(self) -> bool:
-        """Whether the gradient is small beside the loss, so that no direction leads down."""
-        return self.gradient <= 1e-2 * (1 + float(self.losses[0]))
+    def outcome(self) -> Outcome:
+        """How the best ended.
+
+        `flat` where the gradient vanishes; in a `corner` where it does not, but no step leads down, as where two protocols
+        take equally long; `unfinished` where steps ran out.
+        """
+        if self.gradient <= 1e-2 * (1 + float(self.losses[0])):
+            return "flat"
+        return "corner" if self.ended else "unfinished"
 
     @property
     def agreeing(self) -> int:
@@ -151,6 +160,32 @@ def fit_curves(
         )
 
 
+def score_held_out(
+    config: ClusterConfig,
+    curves: Sequence[Curve],
+    parameters: Parameters,
+    *,
+    used: Sequence[NDArray[np.bool_]] | None = None,
+    starts: int = 4,
+    steps: int = 60,
+    seed: int = 0,
+) -> HeldOut:
+    """How well rows are predicted from others; arguments as for `fit_curves`.
+
+    Args:
+        config: the cluster.
+        curves: all rows.
+        parameters: what is free.
+        used: per curve, which rows the fit sees; every other size by default.
+        starts: how many descents.
+        steps: at most so many per descent and temperature.
+        seed: of the starts.
+    """
+    with jax.enable_x64(True):
+        fitting = _Fitting(config, tuple(curves), parameters, steps, lambda label, loss: None)
+        return fitting.held_out(fitting.places(starts, seed), used)
+
+
 class _Fitting:
     """A fit in the making: one compiled descent, used by every pass."""
 
@@ -163,6 +198,7 @@ class _Fitting:
         report: Report,
     ):
         self.config, self.curves, self.parameters, self.report = config, curves, parameters, report
+        self.steps = steps
         self.predict = predictor(config, parameters, curves)
         self.residuals = curve_residuals(self.predict, curves)
 
@@ -175,15 +211,12 @@ class _Fitting:
         self.times = jax.jit(lambda z: self.predict(z, None))
 
     def run(self, starts: int, seed: int, *, held_out: bool) -> Fit:
-        count = len(self.parameters)
-        drawn = np.random.default_rng(seed).normal(size=(max(starts, 1) - 1, count))
-        first = np.concatenate([np.zeros((1, count)), drawn])
-        score = None
+        first, score = self.places(starts, seed), None
         if held_out and min(len(curve.sizes) for curve in self.curves) >= _ENOUGH_TO_HOLD_OUT:
-            score = self._held_out(first)
-        weights = decade_weights(self.curves)
+            score = self.held_out(first)
+        weights = size_weights(self.curves)
         best, convergence, sigma = self._settled("all sizes", first, weights)
-        covariance = np.linalg.inv(best.normal)
+        covariance = np.asarray(np.linalg.inv(best.normal), np.float64)
         return Fit(
             self.config,
             self.parameters,
@@ -196,6 +229,12 @@ class _Fitting:
             convergence,
             score,
         )
+
+    def places(self, starts: int, seed: int) -> NDArray[np.float64]:
+        """Where descents begin: at the priors' centres, and at draws of the priors."""
+        count = len(self.parameters)
+        drawn = np.random.default_rng(seed).normal(size=(max(starts, 1) - 1, count))
+        return np.concatenate([np.zeros((1, count)), drawn])
 
     def _settled(
         self, label: str, first: NDArray[np.float64], weights: NDArray[np.float64]
@@ -225,15 +264,20 @@ class _Fitting:
             raise CalibrationError(
                 "expected finite times at the priors' centres; got none: check the cluster's figures"
             )
-        convergence = Convergence(losses[order], float(found.gradient[best]), int(steps[best]))
+        by_itself = bool(found.steps[best] <= self.steps)
+        convergence = Convergence(losses[order], float(found.gradient[best]), int(steps[best]), by_itself)
         return _Ended(z[best], np.asarray(found.normal[best]), z[order]), convergence
 
     def _times(self, z: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         return tuple(np.asarray(each) for each in self.times(jnp.asarray(z)))
 
-    def _held_out(self, first: NDArray[np.float64]) -> HeldOut:
-        used = [np.arange(len(curve.sizes)) % 2 == 0 for curve in self.curves]
-        ended, _, _ = self._settled("every other size", first, decade_weights(self.curves, used))
+    def held_out(
+        self, first: NDArray[np.float64], used: Sequence[NDArray[np.bool_]] | None = None
+    ) -> HeldOut:
+        """Fits some rows, every other size unless told, and predicts the rest."""
+        if used is None:
+            used = [np.arange(len(curve.sizes)) % 2 == 0 for curve in self.curves]
+        ended, _, _ = self._settled("every other size", first, size_weights(self.curves, used))
         rest = np.concatenate([~each for each in used])
         measured, sizes = (
             np.concatenate([getattr(curve, name) for curve in self.curves])[rest]

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 _FIRST, _FALL, _RISE, _MOST = 1e-2, 0.25, 6.0, 1e12
+_STUCK, _STILL_STEPS = 1e6, 3
 # Of the loss, per step; below that rounding decides.
 _STILL = 1e-9
 
@@ -56,7 +57,7 @@ def least_squares(
     *,
     steps: int,
     tolerance: float = 1e-4,
-    data_axis: int | None = None,
+    data_axes: Any = None,
 ) -> Descent:
     """Descends from every start; traceable.
 
@@ -66,7 +67,7 @@ def least_squares(
         data: passed on.
         steps: at most so many trials.
         tolerance: a gradient below it, relative to 1 + loss, ends a descent.
-        data_axis: 0 where each start has its own data, on the leading axis of every array of it.
+        data_axes: as `in_axes` of vmap: 0 where each start has its own, on the leading axis.
     """
 
     def both(point: Array, own: Any) -> tuple[Array, Array]:
@@ -77,39 +78,47 @@ def least_squares(
         jacobian, found = jax.jacfwd(twice, has_aux=True)(point)
         return found, jacobian
 
-    evaluate = jax.vmap(both, in_axes=(0, data_axis))
-    found, jacobian = evaluate(starts, data)
-    count = jnp.zeros(starts.shape[0], jnp.int32)
-    first = _State(starts, found, jacobian, jnp.full(starts.shape[0], _FIRST), count, count)
+    evaluate = jax.vmap(both, in_axes=(0, data_axes))
+    count, parameters = starts.shape
+    rows = jax.eval_shape(evaluate, starts, data)[0].shape[1]
+    # The first step, of no length, finds the residuals, so that the program has them in it only once.
+    first = _State(
+        starts,
+        jnp.full((count, rows), jnp.inf),
+        jnp.zeros((count, rows, parameters)),
+        jnp.full(count, _FIRST),
+        jnp.zeros(count, jnp.int32),
+        jnp.zeros(count, jnp.int32),
+    )
+
+    eye = jnp.eye(parameters)[None]
 
     def going(state: _State) -> Array:
-        return (state.steps < steps) & (state.still < 3) & (_slope(state) > tolerance * (1 + _loss(state)))
+        steep = _slope(state) > tolerance * (1 + _loss(state))
+        return (state.steps <= steps) & (state.still < _STILL_STEPS) & (steep | (state.steps == 0))
 
     def step(state: _State) -> _State:
-        active = going(state)
-        eye = jnp.eye(starts.shape[1])
+        active, began = going(state), state.steps > 0
+        known = jnp.where(began[:, None], state.residuals, 0.0)
         normal = jnp.einsum("sri,srj->sij", state.jacobian, state.jacobian)
-        gradient = jnp.einsum("sri,sr->si", state.jacobian, state.residuals)
-        damped = normal + state.damping[:, None, None] * eye
-        trial = state.point - jnp.linalg.solve(damped, gradient[..., None])[..., 0]
+        gradient = jnp.einsum("sri,sr->si", state.jacobian, known)
+        factor = jnp.linalg.cholesky(normal + state.damping[:, None, None] * eye)
+        trial = state.point - _solved(factor, gradient)
         residual, slopes = evaluate(trial, data)
-        gain = _loss(state) - jnp.sum(residual**2, -1) / 2
-        sound = jnp.isfinite(gain) & jnp.isfinite(slopes).all((-1, -2))
-        taken = active & sound & (gain > 0)
-        small = jnp.abs(jnp.where(sound, gain, jnp.inf)) < _STILL * (1 + _loss(state))
+        before, after = _loss(state), jnp.sum(residual**2, -1) / 2
+        sound = jnp.isfinite(after) & jnp.isfinite(slopes).all((-1, -2))
+        taken = active & sound & (after < before)
+        tiny = taken & began & (before - after < _STILL * (1 + after))
+        # Tiny gains, or none in spite of all damping, several times over: this is as far as it goes.
+        stuck = tiny | (~taken & (state.damping >= _STUCK))
         damping = jnp.where(taken, state.damping * _FALL, jnp.minimum(state.damping * _RISE, _MOST))
         return _State(
             jnp.where(taken[:, None], trial, state.point),
             jnp.where(taken[:, None], residual, state.residuals),
             jnp.where(taken[:, None, None], slopes, state.jacobian),
-            jnp.where(active, damping, state.damping),
+            jnp.where(active & began, damping, state.damping),
             state.steps + active,
-            # Rejected or tiny, several times over, with ever more damping: this is as far as it goes.
-            jnp.where(
-                active,
-                jnp.where(taken & ~small, 0, state.still + (small | (state.damping >= 1e6))),
-                state.still,
-            ),
+            jnp.where(active, jnp.where(stuck, state.still + 1, 0), state.still),
         )
 
     last = jax.lax.while_loop(lambda state: going(state).any(), step, first)
@@ -117,9 +126,15 @@ def least_squares(
     return Descent(last.point, _loss(last), _slope(last), last.steps, normal, last.residuals)
 
 
+def _solved(factor: Array, right: Array) -> Array:
+    half = jax.lax.linalg.triangular_solve(factor, right[..., None], left_side=True, lower=True)
+    return jax.lax.linalg.triangular_solve(factor, half, left_side=True, lower=True, transpose_a=True)[..., 0]
+
+
 def _loss(state: _State) -> Array:
     return jnp.sum(state.residuals**2, -1) / 2
 
 
 def _slope(state: _State) -> Array:
-    return jnp.abs(jnp.einsum("sri,sr->si", state.jacobian, state.residuals)).max(-1)
+    known = jnp.where(jnp.isfinite(state.residuals), state.residuals, 0.0)
+    return jnp.abs(jnp.einsum("sri,sr->si", state.jacobian, known)).max(-1)

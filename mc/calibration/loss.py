@@ -3,7 +3,7 @@
 A residual is log(predicted/measured)/σ, so 10 % too slow counts as much at 8 bytes as at 8 GB. Its square is
 replaced by Huber's smooth form, 2·(√(1 + r²) − 1), which grows like |r| far out: a step that the model lacks does
 not drag the rest along. As least squares need residuals, it is written as the square of r·√(2/(√(1 + r²) + 1)). Rows are
-weighted so that decades of sizes count alike, however densely each was measured; weights average 1. A prior
+weighted by the gaps around them in log size, so that decades count alike however densely each was measured. A prior
 is one residual more, z for a coordinate in units of its prior.
 
 The time of a collective is the least of many, with corners where another way takes over; at a temperature above 0
@@ -81,17 +81,20 @@ def curve_residuals(
     return residuals
 
 
-def decade_weights(
+def size_weights(
     curves: Sequence[Curve], used: Sequence[NDArray[np.bool_]] | None = None
 ) -> NDArray[np.float64]:
-    """Weights that let every decade of sizes of a curve count alike; 0 where a row is not used."""
+    """Weights that let every decade of sizes of a curve count alike: the gaps around a size in log size.
+
+    They average 1 over the rows in use, and are 0 for those that are not.
+    """
     found = []
     for place, curve in enumerate(curves):
         mask = np.ones(len(curve.sizes), bool) if used is None else used[place]
-        decades = np.floor(np.log10(curve.sizes) + 1e-9).astype(int)
-        counts = {each: np.sum((decades == each) & mask) for each in set(decades.tolist())}
-        weights = np.array([1 / max(counts[each], 1) for each in decades.tolist()]) * mask
-        found.append(weights * mask.sum() / max(weights.sum(), 1e-300))
+        gaps = np.gradient(np.log(curve.sizes[mask])) if mask.sum() > 1 else np.ones(mask.sum())
+        weights = np.zeros(len(mask))
+        weights[mask] = gaps / gaps.mean()
+        found.append(weights)
     return np.concatenate(found)
 
 

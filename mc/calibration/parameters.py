@@ -156,8 +156,11 @@ class Parameters:
 
     def values(self, z: Float[Array, "*batch parameters"]) -> Float[Array, "*batch parameters"]:
         """Values for standardised coordinates; traceable."""
-        moved = self._centers + self._spreads * z
-        return jnp.where(self._shares, jax.nn.sigmoid(moved), jnp.exp(jnp.where(self._shares, 0.0, moved)))
+        centers, spreads, shares = (
+            jnp.broadcast_to(each, jnp.shape(z)) for each in (self._centers, self._spreads, self._shares)
+        )
+        moved = centers + spreads * z
+        return jnp.where(shares, jax.nn.sigmoid(moved), jnp.exp(jnp.where(shares, 0.0, moved)))
 
     def into(self, config: Model, z: Float[Array, " parameters"]) -> Model:
         """The configuration with these coordinates' values, traced where they are."""

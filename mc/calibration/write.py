@@ -8,6 +8,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from ruamel.yaml import YAML
 
 from mc.calibration.fit import LEVEL, Fit
@@ -18,11 +20,12 @@ from mc.units import format_quantity
 _WIDTH = 4096
 
 
-def calibrated_yaml(fit: Fit, command: str | None = None) -> str:
+def calibrated_yaml(fit: Fit, intervals: NDArray[np.float64], command: str | None = None) -> str:
     """The text of the file.
 
     Args:
         fit: what to write.
+        intervals: low, fitted and high of every parameter.
         command: that makes it anew.
     """
     yaml = YAML()
@@ -30,7 +33,7 @@ def calibrated_yaml(fit: Fit, command: str | None = None) -> str:
     yaml.width = _WIDTH
     text = resolved_yaml(fit.calibrated)
     document = yaml.load(text)
-    known, intervals = identify(fit.covariance), fit.interval()
+    known = identify(fit.covariance)
     for place, (each, (low, _, high)) in enumerate(zip(fit.parameters.items, intervals, strict=True)):
 
         def shown(value: float, dimension: Any = each.dimension) -> str:

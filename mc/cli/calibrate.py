@@ -12,6 +12,9 @@ from mc.config import load_cluster
 from mc.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mc.calibration import Fit
     from mc.report.calibration import CalibrationReport
 
@@ -71,7 +74,13 @@ def calibrate(
     ] = None,
     starts: Annotated[int, typer.Option(help="Descents from different places.", min=1, max=1000)] = 4,
     steps: Annotated[int, typer.Option(help="Most steps of a descent.", min=1, max=10_000)] = 60,
-    seed: Annotated[int, typer.Option(help="Of the starts.", min=0, max=2**32 - 1)] = 0,
+    refits: Annotated[
+        int,
+        typer.Option(
+            "--bootstrap", metavar="N", help="Intervals from so many refits instead.", min=0, max=100_000
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Of starts and refits.", min=0, max=2**32 - 1)] = 0,
     overrides: Overrides = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -93,6 +102,8 @@ def calibrate(
 
     from mc.calibration import (
         Parameters,
+        bootstrap,
+        bootstrap_interval,
         calibrated_yaml,
         curves_of,
         fit_curves,
@@ -106,7 +117,8 @@ def calibrate(
     parameters = Parameters(chosen) if chosen else free_parameters(config, curves)
     with fitting(_PASSES) as report:
         fit = fit_curves(config, curves, parameters, starts=starts, steps=steps, seed=seed, report=report)
-    summary = summarised(fit)
+    intervals = fit.interval() if not refits else bootstrap_interval(fit, bootstrap(fit, refits, seed=seed))
+    summary = summarised(fit, intervals)
     if out is not None:
         words = [
             "tailstep",
@@ -115,7 +127,7 @@ def calibrate(
             cluster,
             *(word for each in data for word in ("--data", each)),
         ]
-        out.write_text(calibrated_yaml(fit, shlex.join(words)), encoding="utf-8")
+        out.write_text(calibrated_yaml(fit, intervals, shlex.join(words)), encoding="utf-8")
     if plot is not None:
         from mc.report.calibration_plot import plot_calibration
 
@@ -123,15 +135,15 @@ def calibrate(
     _print(summary, out, as_json=as_json)
 
 
-def summarised(fit: "Fit") -> "CalibrationReport":
-    """A fit as plain figures."""
+def summarised(fit: "Fit", intervals: "NDArray[np.float64]") -> "CalibrationReport":
+    """A fit as plain figures, with the intervals that were asked for."""
     import numpy as np
 
     from mc.calibration import identify, predict_curves, short_name
     from mc.report.calibration import CalibrationReport, FittedCurve, FittedFigure
 
     known = identify(fit.covariance)
-    items = zip(fit.parameters.items, fit.interval().tolist(), strict=True)
+    items = zip(fit.parameters.items, intervals.tolist(), strict=True)
     figures = [
         FittedFigure(
             short_name(each), each.paths, each.dimension, each.center, low, value, high, known.learnt(place)
@@ -162,7 +174,7 @@ def summarised(fit: "Fit") -> "CalibrationReport":
         [float(each) for each in ended.losses],
         ended.gradient,
         ended.steps,
-        ended.converged,
+        ended.outcome,
         ended.agreeing,
         known.sentences([short_name(each) for each in fit.parameters.items]),
     )

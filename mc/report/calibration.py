@@ -11,6 +11,12 @@ from rich.text import Text
 
 from mc.units import Dimension, format_quantity
 
+_OUTCOMES = {
+    "flat": "ended where the loss is flat",
+    "corner": "ended in a corner, where ways that take equally long meet and no step leads down",
+    "unfinished": "ran out of steps (`--steps`)",
+}
+
 
 @dataclass(frozen=True)
 class FittedFigure:
@@ -70,7 +76,7 @@ class CalibrationReport:
         losses: of all starts, the least first.
         gradient: largest entry at the best.
         steps: of the best descent.
-        converged: whether the gradient is small.
+        outcome: `flat`, `corner` or `unfinished`.
         agreeing: how many starts found the same loss.
         known: what the data tell apart, in sentences.
     """
@@ -84,7 +90,7 @@ class CalibrationReport:
     losses: Sequence[float]
     gradient: float
     steps: int
-    converged: bool
+    outcome: str
     agreeing: int
     known: Sequence[str]
 
@@ -110,11 +116,7 @@ def calibration_text(report: CalibrationReport) -> Group:
                 f"{line_median}, {line_mean}."
             )
         )
-    ended = (
-        "ended where no direction leads down"
-        if report.converged
-        else "did not settle (more `--steps` may help)"
-    )
+    ended = _OUTCOMES[report.outcome]
     losses = report.losses
     spread = f"{losses[0]:.3g} to {losses[-1]:.3g}" if len(losses) > 1 else f"{losses[0]:.3g}"
     parts.append(

@@ -1,0 +1,1 @@
+"""Fits of published logs, scored on what they had not seen."""

@@ -1,0 +1,86 @@
+"""What cannot be fitted is refused with a word that says why, through the importers as a user meets it."""
+
+import numpy as np
+import pytest
+
+from mc.calibration import CalibrationError, curves_of
+from mc.config import ClusterConfig
+from mc.errors import InputError
+from mc.logs import Hints, read_logs
+
+HEAD = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+HEAD += "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n"
+
+
+def log(rows, ranks=16):
+    lines = "".join(
+        f"{size} {size // 4} float sum -1 {time} {size / time / 1e3:.6g} {2 * (ranks - 1) / ranks * size / time / 1e3:.6g} 0 "
+        f"{time} {size / time / 1e3:.6g} {2 * (ranks - 1) / ranks * size / time / 1e3:.6g} 0\n"
+        for size, time in rows
+    )
+    return f"## op: all_reduce\n## ranks: {ranks}\n## nodes: {ranks // 4}\n{HEAD}{lines}"
+
+
+@pytest.fixture(scope="module")
+def config():
+    tiers = [
+        {
+            "name": "node",
+            "fan_out": 4,
+            "link": {"bandwidth": "200 GB/s", "duplex": "each", "latency": "1 us"},
+        },
+        {"name": "net", "fan_out": 4, "link": {"bandwidth": "20 GB/s", "duplex": "each", "latency": "5 us"}},
+    ]
+    return ClusterConfig.model_validate({"name": "small", "chip": {"peak": {}}, "tiers": tiers})
+
+
+def read(tmp_path, text, config, **hints):
+    path = tmp_path / "nccl.log"
+    path.write_text(text) if isinstance(text, str) else path.write_bytes(text)
+    return curves_of(read_logs([path], Hints(**hints)).table, config)
+
+
+GROWING = [(2**k, 20 + 2**k / 20e3) for k in range(3, 25, 2)]
+
+
+def test_a_sound_log_is_a_curve(tmp_path, config):
+    (curve,) = read(tmp_path, log(GROWING), config)
+    assert (curve.collective, curve.ranks, curve.protocol) == ("all-reduce", 16, "auto")
+    assert curve.algorithms == ("ring", "tree")
+    assert curve.sizes.tolist() == [size for size, _ in GROWING]
+    np.testing.assert_allclose(curve.times, [time * 1e-6 for _, time in GROWING], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("", "empty", id="empty"),
+        pytest.param(b"\x00\x01\x02" * 400, "binary", id="binary"),
+        pytest.param("hello world\n" * 50, "expected", id="no table"),
+        pytest.param(log(GROWING[:1]), "expected a curve of 3 sizes or more; got 1", id="one row"),
+        pytest.param(log([(size, 20.0) for size, _ in GROWING]), "expected times that grow", id="all equal"),
+        pytest.param(log(GROWING, ranks=32), "expected at most the 16 ranks of small", id="too many ranks"),
+        pytest.param(
+            log(GROWING + [(size, 40 * time) for size, time in GROWING]),
+            "that agree; got",
+            id="contradictory",
+        ),
+        pytest.param("step,step_time_s\n1,0.5\n2,0.6\n3,0.55\n4,0.5\n", "got rows of kind step", id="steps"),
+    ],
+)
+def test_what_is_refused(tmp_path, config, text, message):
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, text, config)
+    assert message in str(caught.value)
+
+
+def test_more_ranks_in_a_node_than_there_are(tmp_path, config):
+    with pytest.raises(
+        CalibrationError, match="expected at most 4 ranks in a node of small; the data have 8"
+    ):
+        read(tmp_path, log(GROWING), config, nodes=2)
+
+
+def test_nodes_that_are_not_full_become_axes(tmp_path, config):
+    (curve,) = read(tmp_path, log(GROWING, ranks=8), config, nodes=4)
+    assert curve.ranks == ((2, 1), (4, 4))
