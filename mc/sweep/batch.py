@@ -11,10 +11,13 @@ import pyarrow as pa
 from mc.config import ExperimentConfig
 from mc.config.load_sweep import Sweep
 from mc.errors import InputError
+from mc.sweep.drawn import drawn_rows
+from mc.sweep.kernel import Devices, Kernel, kernels_of
 from mc.sweep.one import run_cell
 from mc.sweep.quiet_table import quiet_table
+from mc.sweep.steps import pieces_of, reason_alone
 from mc.sweep.store import Batch
-from mc.sweep.table import Row, table_of
+from mc.sweep.table import Row, failed_row, table_of
 
 Advance = Callable[[int], None]
 Log = Callable[[str], None]
@@ -35,6 +38,7 @@ def evaluate(
     only: Sequence[int] | None = None,
     advance: Advance = lambda count: None,
     log: Log = lambda text: None,
+    devices: Devices = None,
 ) -> pa.Table:
     """The rows of a batch.
 
@@ -44,16 +48,57 @@ def evaluate(
         only: of them, those that are wanted; all if left out. Rows are the same as if all were.
         advance: told how many more cells are done.
         log: told what is compiled, and why.
+        devices: to draw on; all of this process by default.
     """
     if sweep.config.samples == 0:
         table = quiet_table(sweep, batch.start, batch.stop, log)
         advance(batch.stop - batch.start)
         return table if only is None else table.take(pa.array([cell - batch.start for cell in only]))
-    rows = []
-    for cell in range(batch.start, batch.stop) if only is None else only:
-        rows.append(_row(sweep, cell))
+    return table_of(sweep, _drawn(sweep, batch, only, advance, log, devices))
+
+
+def _drawn(
+    sweep: Sweep,
+    batch: Batch,
+    only: Sequence[int] | None,
+    advance: Advance,
+    log: Log,
+    devices: Devices,
+) -> list[Row]:
+    configs: dict[int, ExperimentConfig] = {}
+    failed: dict[int, str] = {}
+    for cell in range(batch.start, batch.stop):
+        try:
+            configs[cell] = config_of(sweep, cell)
+        except InputError as error:
+            failed[cell] = str(error)
+    alone = {cell: reason for cell, config in configs.items() if (reason := reason_alone(config))}
+    shared = {cell: config for cell, config in configs.items() if cell not in alone}
+    pieces, more, broken = pieces_of(shared, log)
+    alone |= more
+    failed |= broken
+    kernels = kernels_of(pieces)
+    if kernels:
+        log(_told(kernels))
+    for reason in dict.fromkeys(alone.values()):
+        log(f"{sum(each == reason for each in alone.values())} cells one by one: {reason}")
+    wanted = set(configs) | set(failed) if only is None else set(only)
+    rows = {cell: failed_row(cell, failed[cell]) for cell in failed if cell in wanted}
+    advance(len(rows))
+    for kernel in kernels:
+        for row in drawn_rows(kernel, configs, sweep.config, only=only, advance=advance, devices=devices):
+            rows[row.cell] = row
+    for cell in sorted(wanted & set(alone)):
+        rows[cell] = _row(configs[cell], cell)
         advance(1)
-    return table_of(sweep, rows)
+    return [rows[cell] for cell in sorted(rows)]
+
+
+def _told(kernels: Sequence[Kernel]) -> str:
+    counts = ", ".join(f"{len(kernel.cells)}" for kernel in kernels)
+    if len(kernels) == 1:
+        return f"1 kernel for {counts} cells: they differ in numbers alone"
+    return f"{len(kernels)} kernels for {counts} cells: the laws of their noise differ"
 
 
 def config_of(sweep: Sweep, cell: int) -> ExperimentConfig:
@@ -73,9 +118,8 @@ def config_of(sweep: Sweep, cell: int) -> ExperimentConfig:
     return config.model_copy(update={"run": run})
 
 
-def _row(sweep: Sweep, cell: int) -> Row:
+def _row(config: ExperimentConfig, cell: int) -> Row:
     try:
-        config = config_of(sweep, cell)
         return run_cell(config, cell, lambda count: None)
     except (InputError, ValueError, ArithmeticError) as error:
-        return Row(cell, error=" ".join(str(error).split()) or type(error).__name__)
+        return failed_row(cell, str(error) or type(error).__name__)

@@ -13,7 +13,7 @@ from mc.sweep.layout import groups_by_layout
 from mc.sweep.leaves import Group, groups_of
 from mc.sweep.one import quiet_training
 from mc.sweep.quiet import Quiet, quiet
-from mc.sweep.table import OK, PARTS, STATISTICS, Row, table_of, table_with
+from mc.sweep.table import OK, PARTS, STATISTICS, failed_row, table_of, table_with
 
 Log = Callable[[str], None]
 
@@ -28,7 +28,7 @@ def quiet_table(sweep: Sweep, start: int, stop: int, log: Log) -> pa.Table:
         try:
             configs[cell] = sweep.experiment(cell)
         except ConfigError as error:
-            failed.append(_failed(cell, error))
+            failed.append(failed_row(cell, str(error)))
     tables = [table_of(sweep, failed)]
     for group in [*groups, *groups_of(configs)]:
         tables.append(_of_group(sweep, group, log))
@@ -47,7 +47,7 @@ def _of_group(sweep: Sweep, group: Group, log: Log) -> pa.Table:
             log(f"{len(group.cells):,} cells one by one: {str(error).splitlines()[0]}")
             return _one_by_one(sweep, group)
     except InputError as error:
-        return table_of(sweep, [_failed(int(cell), error) for cell in group.cells])
+        return table_of(sweep, [failed_row(int(cell), str(error)) for cell in group.cells])
 
 
 def _one_by_one(sweep: Sweep, group: Group) -> pa.Table:
@@ -61,7 +61,7 @@ def _one_by_one(sweep: Sweep, group: Group) -> pa.Table:
                 own = groups_of({cell: config})[0]
                 tables.append(_rows(sweep, own, quiet(own)))
         except InputError as error:
-            tables.append(table_of(sweep, [_failed(cell, error)]))
+            tables.append(table_of(sweep, [failed_row(cell, str(error))]))
     return pa.concat_tables(tables)
 
 
@@ -86,7 +86,3 @@ def _rows(sweep: Sweep, group: Group, found: Quiet) -> pa.Table:
         "other_s": np.zeros(count),
     }
     return table_with(sweep, group.cells, columns)
-
-
-def _failed(cell: int, error: Exception) -> Row:
-    return Row(cell, error=" ".join(str(error).split()) or type(error).__name__)

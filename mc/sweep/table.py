@@ -28,6 +28,7 @@ METRICS = (
     *(f"{part}_s" for part in (*PARTS, "other")),
     "straggler_share",
     "efficiency",
+    "variance_reduction",
     "tokens_per_s",
     "mfu",
 )
@@ -64,6 +65,11 @@ class Row:
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     sums: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
+
+
+def failed_row(cell: int, reason: str) -> Row:
+    """The row of a cell that failed."""
+    return Row(cell, error=" ".join(reason.split()))
 
 
 def schema_of(sweep: Sweep) -> pa.Schema:

@@ -100,6 +100,18 @@ class Tally:
             np.sort(np.concatenate([self.top, other.top]))[::-1][:TOP],
         )
 
+    def beside(self, other: "Tally") -> "Tally":
+        """Both, their realisations being different ones."""
+        rows = len(self.counts)
+        first, last = self.first, self.first + self.counts.shape[1]
+        low = min(first, other.first)
+        high = max(last, other.first + other.counts.shape[1])
+        counts = np.zeros((rows + len(other.counts), high - low), np.int64)
+        counts[:rows, first - low : last - low] = self.counts
+        counts[rows:, other.first - low : other.first - low + other.counts.shape[1]] = other.counts
+        top = np.sort(np.concatenate([self.top, other.top]))[::-1][:TOP]
+        return Tally(low, counts, self.sums + other.sums, self.squares + other.squares, top)
+
     @property
     def count(self) -> int:
         """How many samples."""
