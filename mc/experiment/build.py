@@ -98,9 +98,7 @@ def _computing(config: ExperimentConfig) -> tuple[ComputeConfig, ExchangeConfig]
     return model.compute, model.exchange
 
 
-def _phases(
-    config: ExperimentConfig, cluster: Cluster, stages: Sequence[Stage] | None
-) -> Sequence[Phase]:
+def _phases(config: ExperimentConfig, cluster: Cluster, stages: Sequence[Stage] | None) -> Sequence[Phase]:
     (_, exchange), plan = _computing(config), config.plan
     if stages is not None:
         return phases_of(cluster, stages, exchange.size)
