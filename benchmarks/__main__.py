@@ -11,7 +11,7 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, direct, exact, pipelines, schedules
+from benchmarks import cold_start, direct, exact, pipelines, plans, schedules
 from benchmarks.measure import Finding
 
 _BENCHMARKS = {
@@ -19,6 +19,7 @@ _BENCHMARKS = {
     "direct": direct.run,
     "schedules": schedules.run,
     "pipelines": pipelines.run,
+    "plans": plans.run,
     "cold-start": cold_start.run,
 }
 

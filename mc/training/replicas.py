@@ -25,7 +25,7 @@ from typing import Any
 import jax
 
 from mc.config.names import FORMAT_BYTES
-from mc.parallel import Plan, held_parts
+from mc.parallel import Plan, distinct_stages, held_parts
 from mc.parallel.memory import MOMENTS
 from mc.training.arithmetic import Number, largest, maximum, positive
 from mc.training.efficiency import Chip
@@ -131,12 +131,19 @@ def free_part(plan: Plan, times: Times, prices: AbstractPrices) -> tuple[Number,
     crossed = {prices.tier(group) for group in (groups.gradient, groups.edp) if group.axes}
     inside = (("tp", groups.tp), ("cp", groups.cp), ("ep", groups.ep), ("etp", groups.etp))
     taken = [name for name, group in inside if prices.tier(group) in crossed]
+    if not taken:
+        return (1.0,) * len(times.parts)
+    # Many stages have the same parts.
+    known: dict[tuple[int, ...], Number] = {}
     found: list[Number] = []
     for stage in times.parts:
-        passes = [getattr(part, name) for part in stage for name in PASSES]
-        busy = sum(one.seconds for one in passes)
-        used = sum(one.waiting.get(name, 0.0) for one in passes for name in taken)
-        found.append(1.0 - used / busy)
+        key = tuple(map(id, stage))
+        if key not in known:
+            passes = [getattr(part, name) for part in stage for name in PASSES]
+            busy = sum(one.seconds for one in passes)
+            used = sum(one.waiting.get(name, 0.0) for one in passes for name in taken)
+            known[key] = 1.0 - used / busy
+        found.append(known[key])
     return tuple(found)
 
 
@@ -147,9 +154,10 @@ def optimizer_time(plan: Plan, shape: Transformer, chip: Chip) -> Number:
     moments = MOMENTS[plan.optimizer] * FORMAT_BYTES[formats.optimizer_states]
     width = FORMAT_BYTES[formats.main_gradients] + 2 * (master + moments) + FORMAT_BYTES[formats.weights]
     shards = (plan.zero_group, plan.expert_zero_group) if plan.zero else (1, 1)
+    held = held_parts(shape, plan)
     most = 0.0
-    for stage in held_parts(shape, plan):
-        dense, experts = (sum(part[kind] for part in stage) for kind in (0, 1))
+    for stage in distinct_stages(shape, plan):
+        dense, experts = (sum(part[kind] for part in held[stage]) for kind in (0, 1))
         most = max(most, dense / shards[0] + experts / shards[1])
     return most * width / (chip.memory_bandwidth * chip.efficiency.memory)
 
@@ -198,6 +206,9 @@ def ending(
     for stage in range(stages):
         free, part = meeting.free[stage], reduce / chunks
         done = end[stage]
+        if _is_nothing(reduce):
+            late.append(done)
+            continue
         if not meeting.reduce_hidden:
             done = done + reduce + meeting.earlier_count * meeting.earlier * stretch
         else:
@@ -217,7 +228,7 @@ def ending(
         late.append(done)
     exposed = across(largest(late)) - makespan
     gathered: Number = gather
-    if meeting.gather_hidden:
+    if meeting.gather_hidden and not _is_nothing(gather):
         # What is not there when it is needed; the first stage waits for the most.
         gathered = 0.0
         for stage in range(stages):
@@ -229,3 +240,8 @@ def ending(
     exposed = exposed + across(gathered)
     rest = meeting.optimizer + meeting.fixed + sum(meeting.blocking.values())
     return Ending(makespan + exposed + rest, exposed)
+
+
+def _is_nothing(seconds: Number) -> bool:
+    """Whether there is nothing to do, which is known only of a number that is not traced."""
+    return isinstance(seconds, float | int) and seconds == 0
