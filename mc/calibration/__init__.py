@@ -2,7 +2,7 @@
 
 A parameter of a fit is a number of a configuration, named by its path (`paths.py`, `parameters.py`). What a fit
 predicts is what the engine predicts: the configuration is built with traced numbers by the same builders. Curves
-of collectives are fitted by robust least squares (`fit.py`).
+of collectives are fitted by robust least squares (`fit.py`), one rank's jitter by the likelihood of the maximum (`steps.py`).
 """
 
 from mc.calibration.bootstrap import bootstrap as bootstrap
@@ -23,4 +23,8 @@ from mc.calibration.parameters import Parameters as Parameters
 from mc.calibration.parameters import parameter_at as parameter_at
 from mc.calibration.parameters import short_name as short_name
 from mc.calibration.paths import CalibrationError as CalibrationError
+from mc.calibration.steps import StepFit as StepFit
+from mc.calibration.steps import StepSeries as StepSeries
+from mc.calibration.steps import crps as crps
+from mc.calibration.steps import fit_steps as fit_steps
 from mc.calibration.write import calibrated_yaml as calibrated_yaml
