@@ -1,0 +1,84 @@
+"""`tailstep calibrate`: from a log to a cluster file, and from there to a forecast."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from mc.cli.app import app
+from mc.config import load_cluster
+
+CLUSTER = """
+name: small
+chip: {peak: {}}
+tiers:
+  - {name: node, fan_out: 4, link: {bandwidth: 200 GB/s, duplex: each, latency: 1 us}}
+  - {name: net, fan_out: 4, link: {bandwidth: 20 GB/s, duplex: each, latency: 5 us}}
+"""
+
+
+HEADING = """\
+# size count type redop root time algbw busbw #wrong time algbw busbw #wrong
+# (B) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s)
+"""
+
+
+def log():
+    # A ring over 16 ranks: 30 rounds of 8 us and 15/8 of the bytes at 10 GB/s.
+    text = "## op: all_reduce\n## ranks: 16\n## nodes: 4\n" + HEADING
+    for size in (2**k for k in range(6, 28, 2)):
+        time = 30 * 8 + 1.875 * size / 10e3
+        algbw = size / time / 1e3
+        placed = f"{time:.2f} {algbw:.6g} {1.875 * algbw:.6g} 0"
+        text += f"{size} {size // 4} float sum -1 {placed} {placed}\n"
+    return text
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "small.yaml").write_text(CLUSTER)
+    (tmp_path / "nccl.log").write_text(log())
+    return tmp_path
+
+
+def test_a_log_becomes_a_cluster_in_one_command_and_a_forecast_in_the_next(files):
+    out, picture = files / "fitted.yaml", files / "fit.svg"
+    words = ["calibrate", "--cluster", str(files / "small.yaml"), "--data", str(files / "nccl.log")]
+    words += ["--algorithm", "ring", "--starts", "2", "--out", str(out), "--plot", str(picture), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["outcome"] == "flat"
+    assert found["held_out"]["median"] < 0.01
+    net = load_cluster(out).tiers[1].link
+    assert net.latency == pytest.approx(8e-6, rel=0.02)
+    assert net.bandwidth == pytest.approx(10e9, rel=0.02)
+    assert picture.read_text().startswith("<?xml")
+    words = [
+        "collective",
+        "all-reduce",
+        "--cluster",
+        str(out),
+        "--size",
+        "16 MiB",
+        "--algorithm",
+        "ring",
+        "--json",
+    ]
+    (line,) = json.loads(CliRunner().invoke(app, words).stdout)
+    assert line["time_s"] == pytest.approx(30 * 8e-6 + 1.875 * 2**24 / 10e9, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--free", "tiers.nod.link.latency"], "unknown item `nod`"),
+        (["--out", "fitted.txt"], "--out: expected a file that ends in .yaml; got fitted.txt"),
+        (["--algorithm", "rings"], "all-reduce: expected an algorithm that these ranks can run"),
+    ],
+)
+def test_mistakes(files, extra, message):
+    words = ["calibrate", "--cluster", str(files / "small.yaml"), "--data", str(files / "nccl.log"), *extra]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code != 0
+    assert message in str(done.exception)
