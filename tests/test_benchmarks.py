@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+from benchmarks import plans
 from benchmarks.measure import at_least, at_most
 
 
@@ -31,3 +32,12 @@ def test_a_target_is_met_or_missed():
     assert not at_least("speed", 1.9, "x", 2.0, "").holds
     assert at_most("memory", 400.0, "MB", 500.0, "").holds
     assert not at_most("memory", 501.0, "MB", 500.0, "").holds
+
+
+def test_plans_are_mixed():
+    mix = plans._mix(60)
+    assert len(mix) >= 60
+    assert {place for place, _ in mix} == {0, 1, 2}
+    assert {plan.schedule for _, plan in mix} == {"1f1b", "interleaved", "zb-h1", "dualpipe", "gpipe"}
+    assert {plan.pp for _, plan in mix} >= {4, 8, 16}
+    assert len(set(mix)) == len(mix)

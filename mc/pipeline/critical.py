@@ -15,7 +15,7 @@ Gal, Nedoma: Multiparametric linear programming. Management Science 18(7), 1972.
 With all stages alike but for the ends, two cones or so hold all durations of 1F1B; schedules that fill gaps have more.
 """
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -81,9 +81,6 @@ class Critical:
         of_passes = (unit[sort + place * number] for place in range(3))
         # Of which durations each operation consists.
         self._made_of: _Counts = by_kind(stages, chunks, *of_passes)
-        self._operations, self._row = np.unique(
-            self._made_of.reshape(-1, self._size).astype(np.float64), axis=0, return_inverse=True
-        )
         plan = listed(levels)
         work = (plan.count[..., None] * self._made_of).sum(axis=(0, 2))
         gradients = self._made_of.reshape(-1, self._size)[plan.which[plan.last_gradient].ravel()]
@@ -122,8 +119,9 @@ class Critical:
             left = self._settle(-1, durations, left, slack, found)
         if left.size:
             rest = durations[:, left]
-            took = _product(self._operations, rest)
-            found[:, left] = run_many(self._levels, [took[row] for row in self._row], self._transfer(rest))
+            operations, rows = self._operations
+            took = _product(operations, rest)
+            found[:, left] = run_many(self._levels, [took[row] for row in rows], self._transfer(rest))
         return self._finish(durations, found)
 
     def _place(self, durations: _Array) -> int | None:
@@ -169,6 +167,12 @@ class Critical:
             gradient_end=ends.reshape(parts),
             gradient_duration=always[stages:].reshape(parts),
         )
+
+    @cached_property
+    def _operations(self) -> tuple[_Array, NDArray[np.int64]]:
+        """Operations that differ, and which of them each kind on each stage by each chunk is."""
+        made_of = self._made_of.reshape(-1, self._size).astype(np.float64)
+        return np.unique(made_of, axis=0, return_inverse=True)
 
     def _transfer(self, durations: _Array) -> Transfer | None:
         blocking = self._blocking

@@ -1,9 +1,9 @@
 """A transformer's step: how long passes take, what disturbs them, and when all replicas are done.
 
 `efficiency`, `roofline`, `prices` and `times` say what a pass takes, `replicas` what happens where replicas meet,
-`evaluate` what a step takes without noise, `generations` where chips differ. `lockstep`, `slowness`, `unit_noise`,
-`routing` and `documents` say what disturbs operations, `crossings` and `lateness` what disturbs messages; `sampler`
-draws them (`work`) and runs the pipelines.
+`evaluate` what a step takes without noise (`evaluate_many` for arrays of numbers), `generations` where chips differ.
+`lockstep`, `slowness`, `unit_noise`, `routing` and `documents` say what disturbs operations, `crossings` and `lateness`
+what disturbs messages; `sampler` draws them (`work`) and runs the pipelines.
 """
 
 from mc.training.crossings import crossings as crossings
@@ -17,6 +17,8 @@ from mc.training.evaluate import PARTS as PARTS
 from mc.training.evaluate import Breakdown as Breakdown
 from mc.training.evaluate import evaluate as evaluate
 from mc.training.evaluate import table_of as table_of
+from mc.training.evaluate_many import Breakdowns as Breakdowns
+from mc.training.evaluate_many import evaluate_many as evaluate_many
 from mc.training.generations import Generations as Generations
 from mc.training.generations import MixedTimes as MixedTimes
 from mc.training.generations import evaluate_mixes as evaluate_mixes
@@ -28,6 +30,7 @@ from mc.training.lockstep import Lockstep as Lockstep
 from mc.training.lockstep import lockstep as lockstep
 from mc.training.prices import AbstractPrices as AbstractPrices
 from mc.training.prices import ClusterPrices as ClusterPrices
+from mc.training.prices import ManyPrices as ManyPrices
 from mc.training.prices import Price as Price
 from mc.training.prices import TabulatedPrices as TabulatedPrices
 from mc.training.prices import build_prices as build_prices

@@ -1,5 +1,6 @@
 """Arrays of chips and clusters give what each of their entries gives alone."""
 
+import importlib
 from dataclasses import replace
 
 import equinox as eqx
@@ -10,13 +11,12 @@ import pytest
 
 from mc.fabric import build_cluster
 from mc.parallel import Group
-from mc.training import ClusterPrices, Price, build_prices, evaluate
-from mc.training import evaluate_many as module
-from mc.training.evaluate_many import evaluate_many
-from mc.training.prices import ManyPrices
+from mc.training import ClusterPrices, ManyPrices, Price, build_prices, evaluate, evaluate_many
 from tests.parallel.plans import plan
 from tests.training.test_evaluate import CHIP, PLANS, PRICES, SHAPE, config
 
+# The package's attribute of this name is the function.
+MODULE = importlib.import_module("mc.training.evaluate_many")
 SHAPES = (3, 7)
 
 
@@ -61,7 +61,7 @@ def drawn(seed, shape=SHAPES):
 @pytest.mark.parametrize("keys", PLANS, ids=str)
 def test_each_entry_is_what_one_evaluation_gives(keys, monkeypatch):
     # Pieces that do not divide the arrays.
-    monkeypatch.setattr(module, "_AT_ONCE", 8)
+    monkeypatch.setattr(MODULE, "_AT_ONCE", 8)
     spread = plan(SHAPE, 8, micro_batch=1, global_batch=16, **keys)
     chip, prices = drawn(1)
     attention = np.linspace(0.5, 1.0, 21).reshape(SHAPES)
