@@ -5,7 +5,7 @@ import numpy as np
 from experiments.nccl_logs import data
 from experiments.nccl_logs.compare import Curve as Log
 from experiments.nccl_logs.compare import algorithms_of, config_of
-from mc.calibration import Curve
+from mc.calibration import Curve, uncorrected
 from mc.config import ClusterConfig
 
 # Half of six sizes still makes a curve.
@@ -37,4 +37,4 @@ def fittable(log: Log) -> tuple[ClusterConfig, Curve]:
         f"{system.name}, {system.nodes} x {system.per_node}",
         (log.source,),
     )
-    return config_of(system), curve
+    return uncorrected(config_of(system)), curve

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from experiments.calibration.logs import fittable
 from experiments.nccl_logs.compare import Curve as Log
 from experiments.nccl_logs.compare import config_of, predict
-from mc.calibration import Curve, fit_curves, free_parameters, line, predict_curves
+from mc.calibration import Curve, fit_curves, free_parameters, line, predict_curves, uncorrected
 
 SYSTEMS = (
     "ABCI V100, 2x EDR",
@@ -63,7 +63,7 @@ def _transfer(name: str, own: Sequence[Log]) -> Transfer:
     unseen = [log for log in own if log.system.nodes > MOST_NODES]
     # One cluster as large as the largest run; smaller groups are its first nodes.
     largest = max(own, key=lambda log: log.system.nodes).system
-    config = config_of(largest)
+    config = uncorrected(config_of(largest))
     fit = fit_curves(
         config,
         (curves := [_curve(log) for log in seen]),

@@ -98,6 +98,20 @@ def short_name(parameter: Parameter) -> str:
     return f"{'all tiers' if keys[1] == '*' else keys[1]}: {' '.join(rest)}"
 
 
+def dimension_of(path: str) -> Dimension:
+    """The dimension of the figure at a path, by its name; raises CalibrationError if it cannot be fitted."""
+    return _kind_of(path).dimension
+
+
+def _kind_of(path: str) -> FigureKind:
+    kind = KINDS.get(path.rsplit(".", 1)[-1])
+    if kind is None:
+        raise CalibrationError(
+            f"{path}: expected a figure that can be fitted ({', '.join(KINDS)}); got another"
+        )
+    return kind
+
+
 def parameter_at(
     config: StrictModel,
     paths: str | Sequence[str],
@@ -118,11 +132,7 @@ def parameter_at(
     """
     paths = (paths,) if isinstance(paths, str) else tuple(paths)
     values = [value_at(config, path) for path in paths]
-    kind = KINDS.get(paths[0].rsplit(".", 1)[-1])
-    if kind is None:
-        raise CalibrationError(
-            f"{paths[0]}: expected a figure that can be fitted ({', '.join(KINDS)}); got another"
-        )
+    kind = _kind_of(paths[0])
     middle = values[0] if center is None else center
     if not middle > 0 or (kind.space == "share" and middle > 1):
         raise CalibrationError(

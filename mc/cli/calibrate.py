@@ -2,20 +2,23 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mc.cli.options import Overrides
-from mc.config import load_cluster
+from mc.config import ClusterConfig, load_cluster
+from mc.config.calibration import CalibrationConfig, FitConfig, FreeConfig, load_calibration
 from mc.errors import InputError
+from mc.units import parse
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mc.calibration import Fit
+    from mc.calibration import Fit, Parameters
     from mc.report.calibration import CalibrationReport
 
 # Two passes with and without held-out sizes, at three temperatures each.
@@ -23,18 +26,24 @@ _PASSES = 12
 
 
 def calibrate(
+    config: Annotated[
+        str | None,
+        typer.Argument(
+            help="A file with a cluster and a `calibration` block; options go before it.", show_default=False
+        ),
+    ] = None,
     cluster: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="The cluster to calibrate: a file, or the name of a shipped one.", show_default=False
         ),
-    ],
+    ] = None,
     data: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             help="A log or table, as `tailstep import` reads; repeatable.", metavar="FILE", show_default=False
         ),
-    ],
+    ] = None,
     free: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,15 +81,31 @@ def calibrate(
     nodes: Annotated[
         int | None, typer.Option(help="Nodes they were on, likewise.", min=1, show_default=False)
     ] = None,
-    starts: Annotated[int, typer.Option(help="Descents from different places.", min=1, max=1000)] = 4,
-    steps: Annotated[int, typer.Option(help="Most steps of a descent.", min=1, max=10_000)] = 60,
-    refits: Annotated[
-        int,
+    starts: Annotated[
+        int | None,
         typer.Option(
-            "--bootstrap", metavar="N", help="Intervals from so many refits instead.", min=0, max=100_000
+            help="Descents from different places.  [default: 4]", min=1, max=1000, show_default=False
         ),
-    ] = 0,
-    seed: Annotated[int, typer.Option(help="Of starts and refits.", min=0, max=2**32 - 1)] = 0,
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Most steps of a descent.  [default: 60]", min=1, max=10_000, show_default=False),
+    ] = None,
+    refits: Annotated[
+        int | None,
+        typer.Option(
+            "--bootstrap",
+            metavar="N",
+            help="Intervals from so many refits instead.",
+            min=0,
+            max=100_000,
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Of starts and refits.  [default: 0]", min=0, max=2**32 - 1, show_default=False),
+    ] = None,
     overrides: Overrides = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -97,42 +122,85 @@ def calibrate(
         _check_out(out)
     if plot is not None:
         check_plot(plot)
-    config = load_cluster(cluster, overrides or ())
-    found = read_logs(data, Hints(collective=collective, ranks=ranks, nodes=nodes))
+    stated = {
+        "data": tuple(data or ()),
+        "free": tuple(FreeConfig(path=path) for path in free or ()),
+        "algorithms": tuple(algorithm or ()),
+        "collective": collective,
+        "ranks": ranks,
+        "nodes": nodes,
+        "starts": starts,
+        "steps": steps,
+        "seed": seed,
+        "bootstrap": refits,
+    }
+    asked = _asked(config, cluster, {key: value for key, value in stated.items() if value not in (None, ())})
+    fitted, ask = load_cluster(asked.cluster, overrides or ()), asked.calibration
+    found = read_logs(ask.data, Hints(collective=ask.collective, ranks=ask.ranks, nodes=ask.nodes))
 
     from mc.calibration import (
-        Parameters,
         bootstrap,
         bootstrap_interval,
         calibrated_yaml,
         curves_of,
         fit_curves,
         free_parameters,
-        parameter_at,
+        uncorrected,
     )
     from mc.report.fitting import fitting
 
-    curves = curves_of(found.table, config, algorithm)
-    chosen = tuple(parameter_at(config, path) for path in free or ())
-    parameters = Parameters(chosen) if chosen else free_parameters(config, curves)
+    curves = curves_of(found.table, fitted, ask.algorithms)
+    if ask.free:
+        parameters = _chosen(fitted, ask.free)
+    else:
+        fitted = uncorrected(fitted)
+        parameters = free_parameters(fitted, curves)
     with fitting(_PASSES) as report:
-        fit = fit_curves(config, curves, parameters, starts=starts, steps=steps, seed=seed, report=report)
-    intervals = fit.interval() if not refits else bootstrap_interval(fit, bootstrap(fit, refits, seed=seed))
+        fit = fit_curves(
+            fitted, curves, parameters, starts=ask.starts, steps=ask.steps, seed=ask.seed, report=report
+        )
+    intervals = fit.interval()
+    if ask.bootstrap:
+        intervals = bootstrap_interval(fit, bootstrap(fit, ask.bootstrap, seed=ask.seed))
     summary = summarised(fit, intervals)
     if out is not None:
-        words = [
-            "tailstep",
-            "calibrate",
-            "--cluster",
-            cluster,
-            *(word for each in data for word in ("--data", each)),
-        ]
-        out.write_text(calibrated_yaml(fit, intervals, shlex.join(words)), encoding="utf-8")
+        words = [] if config is None else [config]
+        words += [] if cluster is None else ["--cluster", cluster]
+        words += [word for each in data or () for word in ("--data", each)]
+        text = calibrated_yaml(fit, intervals, shlex.join(["tailstep", "calibrate", *words]))
+        out.write_text(text, encoding="utf-8")
     if plot is not None:
         from mc.report.calibration_plot import plot_calibration
 
         plot_calibration(plot, summary)
     _print(summary, out, as_json=as_json)
+
+
+def _asked(path: str | None, cluster: str | None, stated: dict[str, Any]) -> CalibrationConfig:
+    """What a file asks for, and what the command line says instead."""
+    if path is not None:
+        found = load_calibration(path)
+        asked = found.calibration.model_copy(update=stated)
+        return CalibrationConfig(cluster=cluster or found.cluster, calibration=asked)
+    missing = [name for name, given in (("--cluster", cluster), ("--data", stated.get("data"))) if not given]
+    if missing or cluster is None:
+        raise InputError(
+            f"expected {' and '.join(missing)}, or a file with a `calibration` block; got neither"
+        )
+    return CalibrationConfig(cluster=cluster, calibration=FitConfig(**stated))
+
+
+def _chosen(cluster: ClusterConfig, free: Sequence[FreeConfig]) -> "Parameters":
+    from mc.calibration import Parameters, parameter_at
+    from mc.calibration.parameters import dimension_of
+
+    found = []
+    for each in free:
+        center = None
+        if each.prior is not None:
+            center = parse(each.prior, dimension_of(each.paths[0]))
+        found.append(parameter_at(cluster, each.paths, center=center, spread=each.spread))
+    return Parameters(tuple(found))
 
 
 def summarised(fit: "Fit", intervals: "NDArray[np.float64]") -> "CalibrationReport":

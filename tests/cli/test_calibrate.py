@@ -82,3 +82,47 @@ def test_mistakes(files, extra, message):
     done = CliRunner().invoke(app, words)
     assert done.exit_code != 0
     assert message in str(done.exception)
+
+
+def test_a_file_says_what_is_fitted_and_what_was_believed(files):
+    (files / "fit.yaml").write_text(
+        "cluster: small.yaml\n"
+        "calibration:\n"
+        "  data: [nccl.log]\n"
+        "  algorithms: [ring]\n"
+        "  starts: 1\n"
+        "  free:\n"
+        "    - tiers.net.link.bandwidth\n"
+        "    - {path: tiers.net.link.latency, prior: 4 us, spread: 0.5}\n"
+    )
+    done = CliRunner().invoke(app, ["calibrate", str(files / "fit.yaml"), "--json"])
+    assert done.exit_code == 0, done.output
+    bandwidth, latency = json.loads(done.stdout)["figures"]
+    assert bandwidth["value"] == pytest.approx(10e9, rel=0.02)
+    assert latency["value"] == pytest.approx(8e-6, rel=0.02)
+    assert latency["prior"] == 4e-6
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "cluster: small.yaml\ncalibration: {data: [nccl.log], fre: []}\n",
+            "fit.yaml:2:33: calibration.fre: unknown key",
+        ),
+        ("cluster: smal.yaml\ncalibration: {data: [nccl.log]}\n", "fit.yaml:1:10: no such file: `smal.yaml`"),
+        (
+            "cluster: small.yaml\ncalibration: {data: [nccl.log], free: [{path: tiers.net.link.latency, prior: 4 GB}]}\n",
+            "4 GB",
+        ),
+    ],
+)
+def test_mistakes_in_a_file(files, text, message):
+    (files / "fit.yaml").write_text(text)
+    done = CliRunner().invoke(app, ["calibrate", str(files / "fit.yaml")])
+    assert message in str(done.exception)
+
+
+def test_nothing_to_fit():
+    done = CliRunner().invoke(app, ["calibrate", "--cluster", "dgx-h100-superpod"])
+    assert str(done.exception) == "expected --data, or a file with a `calibration` block; got neither"
