@@ -36,6 +36,7 @@ FLOORS = (
     "step",
     "pipeline",
     "training",
+    "inference",
     "estimate",
     "results",
     "experiment",

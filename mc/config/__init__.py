@@ -55,6 +55,12 @@ from mc.config.protocol import ProtocolConfig as ProtocolConfig
 from mc.config.resolved import config_hash as config_hash
 from mc.config.resolved import resolved as resolved
 from mc.config.resolved import resolved_yaml as resolved_yaml
+from mc.config.serving import LayoutConfig as LayoutConfig
+from mc.config.serving import PrefillConfig as PrefillConfig
+from mc.config.serving import ServingConfig as ServingConfig
+from mc.config.serving import ServingFormatsConfig as ServingFormatsConfig
+from mc.config.serving import ServingKernelsConfig as ServingKernelsConfig
+from mc.config.serving import SpeculationConfig as SpeculationConfig
 from mc.config.workload import ComputeConfig as ComputeConfig
 from mc.config.workload import ExchangeConfig as ExchangeConfig
 from mc.config.workload import ModelConfig as ModelConfig

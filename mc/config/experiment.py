@@ -1,8 +1,16 @@
 """The experiment file, and the checks that need more than one of its parts."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
 
 from mc.config.cluster import ClusterConfig
 from mc.config.failures import FailuresConfig
@@ -11,6 +19,8 @@ from mc.config.plan import FOR_EVERY_MODEL, PlanConfig
 from mc.config.plan_checks import plan_problems, resolved_dp
 from mc.config.protocol import AUTO, NONE
 from mc.config.quantities import Probability
+from mc.config.serving import ServingConfig
+from mc.config.serving_checks import serving_problems
 from mc.config.workload import ModelConfig
 from mc.document import StrictModel, did_you_mean, located
 
@@ -46,7 +56,8 @@ class ExperimentConfig(StrictModel):
         description: likewise.
         cluster: the chips and what joins them.
         model: what a step has to do.
-        plan: who does which part.
+        plan: who does which part of a training step.
+        serving: how requests are served instead.
         run: how to find out.
         failures: of chips, for the time that a job takes over days.
     """
@@ -56,13 +67,16 @@ class ExperimentConfig(StrictModel):
     description: str | None = None
     cluster: ClusterConfig
     model: ModelConfig
-    plan: PlanConfig
+    plan: PlanConfig = PlanConfig()
+    serving: ServingConfig | None = None
     run: RunConfig = RunConfig()
     failures: FailuresConfig | None = None
 
     @property
     def ranks(self) -> int:
-        """How many ranks take part."""
+        """How many ranks take part; of serving, those of the replica that decodes."""
+        if self.serving is not None:
+            return self.serving.ranks
         return self.cluster.size if self.plan.ranks == "all" else self.plan.ranks
 
     @property
@@ -74,13 +88,23 @@ class ExperimentConfig(StrictModel):
     def _without_idle_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # How a transformer is cut says nothing about another model.
         found = handler(self)
-        if self.model.transformer is None:
+        if self.serving is not None:
+            del found["plan"]
+        elif self.model.transformer is None:
             found["plan"] = {key: each for key, each in found["plan"].items() if key in FOR_EVERY_MODEL}
         return found
 
     @model_validator(mode="after")
     def _fits(self) -> "ExperimentConfig":
-        found: list[_Problem] = []
+        if self.serving is not None:
+            found = self._serving(self.serving)
+            if found:
+                raise located("ExperimentConfig", found)
+            return self
+        if "plan" not in self.model_fields_set:
+            missing = InitErrorDetails(type="missing", loc=("plan",), input=None)
+            raise ValidationError.from_exception_data("ExperimentConfig", [missing])
+        found = []
         if self.ranks > self.cluster.size:
             asked = f"{self.ranks} ranks asked for, the cluster has {self.cluster.size_text}"
             message = f"{asked}; expected `all` or at most {self.cluster.size}"
@@ -102,6 +126,30 @@ class ExperimentConfig(StrictModel):
         if found:
             raise located("ExperimentConfig", found)
         return self
+
+    def _serving(self, serving: ServingConfig) -> list[_Problem]:
+        """Requests that cannot be served so."""
+        found: list[_Problem] = []
+        if "plan" in self.model_fields_set:
+            found.append((("plan",), "expected none, since `serving` says who does what"))
+        if self.failures is not None:
+            found.append((("failures",), "expected none with `serving`, which is not a job over days"))
+        shape = self.model.transformer
+        if shape is None:
+            found.append(
+                (("serving",), "expected a model with a `transformer`; got `compute` and `exchange`")
+            )
+            return found
+        if self.run.method == "grid":
+            found.append((("run", "method"), "expected `exact` or `direct` with `serving`; got `grid`"))
+        tiers = tuple(tier.name for tier in self.cluster.tiers)
+        given = serving.model_fields_set
+        for path, text in serving_problems(serving, shape, self.cluster.size, tiers):
+            # What is left out has no place of its own.
+            is_given = not path or path[0] in given
+            found.append((("serving", *path), text if is_given else f"`{path[0]}`: {text}"))
+        formats = {"math": serving.formats.math, "attention": serving.formats.attention}
+        return found + self._offered({("serving", "formats", name): each for name, each in formats.items()})
 
     def _dimensions(self) -> list[_Problem]:
         """A plan that the model cannot be cut by, or that is about another kind of model."""
@@ -139,6 +187,12 @@ class ExperimentConfig(StrictModel):
                 "expected `flop`, `format` and `efficiency`, since the cluster has several chips; got `time`"
             )
             return [(("model", "compute", "time"), text)]
+        return self._offered(asked)
+
+    def _offered(self, asked: Mapping[tuple[str | int, ...], str]) -> list[_Problem]:
+        """Formats, by where they are asked for, that some chip does not compute in."""
+        ranks = min(self.ranks, self.cluster.size)
+        others = [chip for _, chip, _ in self.cluster.chips(ranks) if chip != self.cluster.chip]
         chips = [(self.cluster.chip, "the chip"), *((chip, "a chip of the exceptions") for chip in others)]
         return [
             (

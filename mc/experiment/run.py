@@ -15,6 +15,7 @@ from mc.config import ExperimentConfig, config_hash, resolved_yaml
 from mc.delays import Method
 from mc.estimate import estimate, slowest_rank_cost, waterfall
 from mc.experiment.build import Built, build
+from mc.experiment.run_serving import draw_serving, serving_summary
 from mc.experiment.run_training import draw_training, summary
 from mc.random import stream
 from mc.results import Machine, RunResult
@@ -51,8 +52,12 @@ def run(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     key = jax.random.key(config.run.seed, impl="threefry2x32")
-    drawn = None
-    if config.model.transformer is not None:
+    drawn = served = None
+    if config.serving is not None:
+        served = draw_serving(config, key, advance)
+        parts, sampling_s = dict(served.parts), served.sampling_s
+        ideal = sum(float(parts[name].mean()) for name in parts if name not in _OF_THE_NETWORK)
+    elif config.model.transformer is not None:
         drawn = draw_training(config, key, advance)
         parts, sampling_s = drawn.parts, drawn.sampling_s
         ideal = sum(float(parts[name].mean()) for name in parts if name not in _OF_THE_NETWORK)
@@ -91,6 +96,7 @@ def run(
         elapsed_s=time.perf_counter() - clock,
         sampling_s=sampling_s,
         training=None if drawn is None else summary(config, drawn, estimates.mean),
+        serving=None if served is None else serving_summary(config, served),
     )
 
 

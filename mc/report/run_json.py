@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mc.estimate import Estimate
+from mc.report.serving import serving_json
 from mc.results import RunResult
 
 
@@ -39,6 +40,7 @@ def run_json(result: RunResult) -> dict[str, Any]:
         },
         "ideal_network": {"step_time_s": result.ideal_step_time, "slowdown": _finite(result.slowdown)},
         **_training(result),
+        **({} if result.serving is None else serving_json(result.serving)),
         "samples": int(result.samples.size),
         "realisations": result.realisations,
         "samples_per_s": result.samples_per_s,

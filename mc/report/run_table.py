@@ -11,6 +11,7 @@ from rich.text import Text
 from mc.estimate import Estimate
 from mc.report.bar import ShareBar
 from mc.report.command import CommandLine
+from mc.report.serving import serving_rows
 from mc.report.times import TimeScale, duration, scale_for
 from mc.results import RunResult
 
@@ -29,6 +30,7 @@ def run_table(result: RunResult) -> Group:
         _waterfall(result),
         Text(),
         *_training(result),
+        *([] if result.serving is None else serving_rows(result.serving)),
         _costs(result),
         Text(),
         _footer(result),
@@ -53,8 +55,9 @@ def _quantiles(result: RunResult) -> Table:
 
 
 def _waterfall(result: RunResult) -> Table:
+    is_plain = result.training is None and result.serving is None
     # What takes no time at all is left out where there are many parts; what takes next to none sets no decimals.
-    parts = [part for part in result.waterfall.parts if part.time.value or result.training is None]
+    parts = [part for part in result.waterfall.parts if part.time.value or is_plain]
     large = [part.time for part in parts if abs(part.share) > _NEXT_TO_NOTHING]
     scale = scale_for(large or [part.time for part in parts])
     table = _table(

@@ -10,6 +10,7 @@ from typing import Any
 
 from mc.results.provenance import commit, software, without_home
 from mc.results.record import RunResult
+from mc.results.serving import serving_to_json
 from mc.results.training import training_to_json
 
 KIND = "tailstep run"
@@ -56,6 +57,8 @@ def manifest_of(result: RunResult) -> dict[str, Any]:
     }
     if result.training is not None:
         found["training"] = training_to_json(result.training)
+    if result.serving is not None:
+        found["serving"] = serving_to_json(result.serving)
     return without_home(found)
 
 

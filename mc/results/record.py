@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mc.estimate import Estimates, SlowestRank, Waterfall
+from mc.results.serving import ServingSummary
 from mc.results.training import TrainingSummary
 
 
@@ -61,7 +62,8 @@ class RunResult:
         ended: when it ended, with a time zone.
         elapsed_s: wall-clock time of the whole run.
         sampling_s: wall-clock time of the sampling alone.
-        training: throughput, utilisation and memory, where the model is a transformer.
+        training: throughput, utilisation and memory, where a transformer is trained.
+        serving: latencies, throughput and memory, where it serves.
     """
 
     name: str
@@ -86,6 +88,7 @@ class RunResult:
     elapsed_s: float
     sampling_s: float
     training: TrainingSummary | None = None
+    serving: ServingSummary | None = None
 
     @property
     def realisations(self) -> int:

@@ -17,6 +17,7 @@ from mc.errors import InputError
 from mc.results.folder import MANIFEST, STEPS, SUMMARY, commit_files, current, read_manifest
 from mc.results.manifest import METADATA_KEY, dump, manifest_of
 from mc.results.record import Machine, RunRecord, RunResult
+from mc.results.serving import serving_from_json
 from mc.results.tables import estimates_of, samples_of, steps_table, summary_table
 from mc.results.training import training_from_json
 
@@ -106,4 +107,5 @@ def _result(manifest: dict, steps: pa.Table, summary: pa.Table) -> RunResult:
         elapsed_s=time["elapsed_s"],
         sampling_s=time["sampling_s"],
         training=training_from_json(manifest["training"]) if "training" in manifest else None,
+        serving=serving_from_json(manifest["serving"]) if "serving" in manifest else None,
     )

@@ -1,0 +1,273 @@
+"""Sampling the steps of a replica that serves, and the requests that see them.
+
+A sample is a step of decoding: what its round takes, guesses, the scheduler, and prompts that the same ranks prefill in
+between. Requests are made of them: an answer takes the steps that follow one another from a random one on (round and
+round, where a realisation has fewer), and a first token its wait, the pass of its prompt and of those before it, and the
+way of its keys and values.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import PRNGKeyArray
+from numpy.typing import NDArray
+
+from mc.config import ExperimentConfig
+from mc.estimate import Estimate, estimate, mean_estimate
+from mc.experiment.build_serving import disturbances, serve
+from mc.inference import (
+    WARM_UP,
+    Disturbances,
+    Layout,
+    Server,
+    ServingError,
+    Stages,
+    draw_stages,
+    rounds,
+    steps_of_answers,
+    waits,
+)
+from mc.random import stream
+from mc.results import ServingSummary
+from mc.training.work import Sampling
+from mc.transformer import parameters
+
+Advance = Callable[[int], None]
+Floats = NDArray[np.float64]
+# Of the waterfall, after those of a pass without noise.
+STEP_PARTS = ("pipeline", "guesses", "scheduler", "prefill", "straggler_wait", "routing_skew", "congestion")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Steps and prompts of all realisations.
+
+    Attributes:
+        server: what was drawn of.
+        parts: name to seconds, scalars and arrays of shape (realisations, steps), which add up to a step.
+        steps: their sum.
+        prompt: seconds of passes of prompts, of the same shape.
+        ttft: seconds to first tokens, likewise, and
+        ttft_parts: what they go into, in the mean.
+        tpot: seconds per further token, likewise, and
+        answer_steps: steps of an answer, in the mean.
+        prefill_busy: part of the time that ranks for prompts are busy; None where they are as many as keep up.
+        sampling_s: how long drawing took.
+    """
+
+    server: Server
+    parts: Mapping[str, Floats]
+    steps: Floats
+    prompt: Floats
+    ttft: Floats
+    ttft_parts: Mapping[str, float]
+    tpot: Floats
+    answer_steps: float
+    prefill_busy: float | None
+    sampling_s: float
+
+
+def draw_serving(config: ExperimentConfig, key: PRNGKeyArray, advance: Advance) -> Drawn:
+    """Samples the steps of an experiment that serves.
+
+    Raises:
+        InputError: the experiment cannot be, or does not fit into memory.
+    """
+    server = serve(config)
+    batch = server.batch
+    begun = time.perf_counter()
+    method: Sampling = "direct" if config.run.method == "direct" else "exact"
+    most = min(config.run.realisations, config.run.samples)
+    stages = server.decode(batch)
+    queries = 1 + (server.serving.speculation.width if server.serving.speculation else 0)
+    found = disturbances(config, server, server.layout, batch / server.layout.pp * queries, key, most)
+    own = stream(key, "prefill")
+    ahead_layout, prompts = server.prefill_layout, server.prompts * server.serving.prompt
+    ahead = disturbances(config, server, ahead_layout, prompts, own if server.is_apart else key, most)
+    realisations = most if found.remembers or ahead.remembers else 1
+    count = -(-config.run.samples // realisations)
+    found, ahead = (_first(each, realisations) for each in (found, ahead))
+
+    quiet = server.round(stages)
+    took = _rounds(server.layout, stages, found, key, count, method)
+    prompt = _prompts(server.prefill, ahead, own, count, method)
+    advance(config.run.samples // 2)
+    rng = np.random.default_rng([config.run.seed, 1])
+    passes = (
+        np.zeros((realisations, count))
+        if server.is_apart
+        else _admissions(rng, server, (realisations, count))
+    )
+    ranks, loads, links = took
+    fixed = server.drafting(quiet), server.serving.kernels.scheduler
+    parts = {name: np.asarray(seconds) for name, seconds in stages.parts().items()}
+    on_top = (
+        *(np.asarray(each) for each in (quiet - stages.through(), *fixed)),
+        *(passes * prompt, ranks - quiet, loads - ranks, links - loads),
+    )
+    parts |= dict(zip(STEP_PARTS, on_top, strict=True))
+    steps = sum(parts.values(), np.zeros((realisations, count)))
+    ttft, ttft_parts, busy = _first_tokens(rng, config, server, steps, prompt)
+    answers = steps_of_answers(rng, server.serving.speculation, server.serving.output - 1, steps.size)
+    tpot = windows(steps, answers.reshape(steps.shape)) / (server.serving.output - 1)
+    advance(config.run.samples - config.run.samples // 2)
+    return Drawn(
+        server,
+        parts,
+        steps,
+        prompt,
+        ttft,
+        ttft_parts,
+        tpot,
+        float(answers.mean()),
+        busy,
+        time.perf_counter() - begun,
+    )
+
+
+def _first(found: Disturbances, realisations: int) -> Disturbances:
+    return Disturbances(found.rank, found.factor[:realisations], found.shared, found.load, found.tiers)
+
+
+def _rounds(
+    layout: Layout, stages: Stages, found: Disturbances, key: PRNGKeyArray, count: int, method: Sampling
+) -> tuple[Floats, Floats, Floats]:
+    """Seconds of rounds, with what disturbs ranks, loads and links too."""
+    if layout.pp == 1:
+        drawn = draw_stages(stages.passes, found, key, count, method)
+        return drawn.ranks[0], drawn.loads[0], drawn.links[0]
+    drawn = draw_stages(stages.passes, found, key, (count + WARM_UP) * layout.pp, method)
+    moving = float(stages.transfer.seconds)
+    ranks, loads, links = (rounds(each, moving) for each in (drawn.ranks, drawn.loads, drawn.links))
+    return ranks, loads, links
+
+
+def _prompts(stages: Stages, found: Disturbances, key: PRNGKeyArray, count: int, method: Sampling) -> Floats:
+    drawn = draw_stages(stages.passes, found, key, count, method)
+    return drawn.links.sum(axis=0) + stages.moving
+
+
+def _admissions(rng: np.random.Generator, server: Server, shape: tuple[int, int]) -> Floats:
+    """Passes of prompts in each step: as many as the group has that gets most."""
+    groups = server.layout.dp
+    requests = server.batch // groups
+    found = np.zeros(shape)
+    for _ in range(groups):
+        np.maximum(found, rng.binomial(requests, server.ending, size=shape), out=found)
+    return found
+
+
+def _first_tokens(
+    rng: np.random.Generator, config: ExperimentConfig, server: Server, steps: Floats, prompt: Floats
+) -> tuple[Floats, dict[str, float], float | None]:
+    """TTFT, what it goes into, and how busy ranks for prompts are."""
+    rate, alone = server.serving.rate, server.serving.prefill
+    waited, busy = np.zeros(steps.shape), None
+    if alone is None:
+        # Those of its group that came in the same step and are before it, and the rest of the step that is under way.
+        requests = server.batch // server.layout.dp
+        others = rng.binomial(max(requests - 1, 0), server.ending, size=steps.shape)
+        waited = rng.integers(0, others + 1) * prompt
+        if rate is not None:
+            waited = waited + rng.random(steps.shape) * steps
+    elif rate is not None and alone.replicas is not None:
+        each = rate / (alone.replicas * server.prompts)
+        busy = float(each * prompt.mean())
+        if busy >= 1:
+            least = rate * float(prompt.mean()) / server.prompts
+            raise ServingError(
+                f"serving.prefill.replicas: expected more than {least:.3g}, which {rate:g} requests a second keep "
+                f"busy; got {alone.replicas}"
+            )
+        waited = waits(prompt, rng.exponential(1 / each, size=prompt.shape))
+    sent = server.transfer
+    parts = {"wait": waited, "prefill": prompt, "kv_transfer": np.asarray(sent)}
+    return waited + prompt + sent, {name: float(np.mean(each)) for name, each in parts.items()}, busy
+
+
+def windows(steps: Floats, counts: NDArray[np.int64]) -> Floats:
+    """Sums of so many steps that follow one another, from each one on, round and round in a realisation."""
+    size = steps.shape[1]
+    sums = np.concatenate([np.zeros((steps.shape[0], 1)), np.cumsum(np.tile(steps, 2), axis=1)], axis=1)
+    whole, rest = np.divmod(counts, size)
+    start = np.arange(size)[None, :]
+    found = np.take_along_axis(sums, start + rest, axis=1) - np.take_along_axis(
+        sums, start + 0 * rest, axis=1
+    )
+    return found + whole * sums[:, size : size + 1]
+
+
+def serving_summary(config: ExperimentConfig, drawn: Drawn) -> ServingSummary:
+    """What the samples come to."""
+    server, confidence = drawn.server, config.run.confidence
+    serving, layout, batch = server.serving, server.layout, server.batch
+    mean = mean_estimate(drawn.steps, confidence)[0]
+    each_step = batch * server.tokens_per_step
+    made = _rate(each_step, mean)
+    answered = _rate(each_step / (serving.output - 1), mean)
+    if serving.rate is not None:
+        # Answers cannot be more than requests.
+        answered = Estimate(serving.rate, serving.rate, serving.rate)
+        made = _scaled(answered, serving.output - 1)
+    tokens = _scaled(answered, serving.output)
+    prompt = mean_estimate(drawn.prompt, confidence)[0]
+    chips = 0.0
+    if serving.prefill is not None:
+        keeping_up = answered.value * prompt.value / server.prompts
+        chips = (serving.prefill.replicas or keeping_up) * server.prefill_layout.ranks
+    memory = server.memory(batch)
+    sizes = {"weights": memory.weights, "kv_cache": memory.cache}
+    most = None if memory.most is None else memory.most // layout.pp * layout.pp * layout.dp
+    answer = float(drawn.tpot.mean()) * (serving.output - 1)
+    prefilled = _rate(server.prompts * serving.prompt, prompt)
+    return ServingSummary(
+        plan=str(layout),
+        prefill_plan=str(server.prefill_layout) if server.is_apart else None,
+        parameters=float(parameters(server.shape).total),
+        batch=batch,
+        largest_batch=most,
+        prompt=serving.prompt,
+        output=serving.output,
+        tokens_per_step=server.tokens_per_step,
+        ttft=_latency(drawn.ttft, confidence),
+        tpot=_answers(drawn.tpot, drawn.answer_steps, confidence),
+        itl=_latency(drawn.steps, confidence),
+        ttft_parts=drawn.ttft_parts,
+        requests_per_s=answered,
+        tokens_per_s=tokens,
+        tokens_per_s_per_chip=_scaled(tokens, 1 / (layout.ranks + chips)),
+        decode_tokens_per_s_per_chip=_scaled(made, 1 / layout.ranks),
+        prefill_tokens_per_s_per_chip=_scaled(prefilled, 1 / server.prefill_layout.ranks),
+        prefill_chips=chips,
+        prefill_busy=drawn.prefill_busy,
+        concurrency=answered.value * answer,
+        kv_cache_bytes=memory.cache,
+        memory_bytes=sizes if memory.available is None else {**sizes, "available": memory.available},
+    )
+
+
+def _latency(samples: Floats, confidence: float) -> dict[str, Estimate]:
+    return dict(estimate(samples, confidence).items())
+
+
+def _answers(tpot: Floats, steps: float, confidence: float) -> dict[str, Estimate]:
+    """Answers that begin within one another's steps are alike: those of so many steps count as one cluster."""
+    size = max(round(steps), 1)
+    if tpot.shape[0] > 1 or size == 1:
+        return _latency(tpot, confidence)
+    blocks = tpot.shape[1] // size
+    if blocks < 2:
+        found = _latency(tpot, confidence)
+        return {name: Estimate(each.value, -np.inf, np.inf) for name, each in found.items()}
+    return _latency(tpot[:, : blocks * size].reshape(blocks, size), confidence)
+
+
+def _scaled(found: Estimate, factor: float) -> Estimate:
+    return Estimate(found.value * factor, found.low * factor, found.high * factor)
+
+
+def _rate(amount: float, seconds: Estimate) -> Estimate:
+    low, high = (amount / bound if bound > 0 else 0.0 for bound in (seconds.high, seconds.low))
+    return Estimate(amount / seconds.value, low, high)

@@ -1,0 +1,55 @@
+"""How many requests there are, and how long they wait.
+
+**Little's law** (J. Little, Operations Research 9, 1961): requests that arrive at a rate λ and stay W are λ·W at a time,
+whatever the laws. A replica that decodes B requests at once, each in W(B), serves B/W(B) a second, and with a given rate
+it has the B for which that is λ.
+
+**Waiting for prefill.** Requests come at random (Poisson) and take S each; those of one place wait in a line, by Lindley's
+recursion W' = max(0, W + S − A) (Proc. Cambridge Phil. Soc. 48, 1952). Their mean wait is λE[S²]/(2(1 − λE[S])) (Pollaczek,
+Khinchine).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def batch_for_rate(rate: float, throughput: Callable[[int], float], at_once: int, most: int) -> int | None:
+    """The fewest requests, in multiples of `at_once`, with which a replica serves as many per second as arrive.
+
+    Args:
+        rate: requests per second.
+        throughput: requests per second with so many at once; does not fall.
+        at_once: the batch is a multiple of it.
+        most: requests.
+
+    Returns:
+        None if `most` are too few.
+    """
+    low, high = 0, most // at_once
+    if not high or throughput(high * at_once) < rate:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if throughput(middle * at_once) >= rate else (middle, high)
+    return high * at_once
+
+
+def mean_wait(rate: float, service: Floats) -> float:
+    """By Pollaczek and Khinchine; infinite if requests come faster than they are served."""
+    busy = rate * service.mean()
+    return rate * float(np.mean(service**2)) / (2 * (1 - busy)) if busy < 1 else np.inf
+
+
+def waits(service: Floats, gaps: Floats) -> Floats:
+    """How long requests wait, one after the other on the last axis, the first one not at all.
+
+    The recursion unrolled: the k-th waits for the largest of the sums of S − A up to it, that is the sum less its
+    smallest value so far.
+    """
+    steps = np.cumsum(service[..., :-1] - gaps[..., 1:], axis=-1)
+    lowest = np.minimum.accumulate(np.minimum(steps, 0.0), axis=-1)
+    return np.concatenate([np.zeros_like(service[..., :1]), steps - lowest], axis=-1)

@@ -1,0 +1,284 @@
+"""A step of decoding and a pass of prompts without noise, and where their time goes.
+
+**Decoding.** A replica has B requests. With p stages, B/p of them are in each, and all move on together: a request gets a
+token per *round*,
+
+    round = max(Σ over stages of (S + transfer), p · the slowest S),
+
+since a stage serves p parts in it. On top come guesses, the scheduler, and prompts, if the same ranks prefill: each of
+the requests of a group ends in a step with probability E/(output − 1), with E tokens per step, and another one begins
+with a pass of its prompt. Groups prefill together, so the one with most prompts counts. In all TPOT is
+
+    (round + guesses + scheduler + prefill · E[max over groups of binomial(B/dp, E/(output − 1))])/E.
+
+**Prefilling** passes all stages once. Ranks of their own send keys and values over a tier to the ranks that decode: those of
+a rank, at the bandwidth of the slower side's ranks together; with `overlap` only the last layer's are waited for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import stats
+
+from mc.config import ExperimentConfig
+from mc.config.serving import LARGEST, LayoutConfig, ServingConfig
+from mc.inference.layout import Layout, build_layout
+from mc.inference.memory import (
+    ServingError,
+    ServingMemory,
+    cache_bytes,
+    largest_batch,
+    serving_memory,
+    too_much,
+)
+from mc.inference.operations import Tokens
+from mc.inference.passes import Model, Pass, context_keys
+from mc.inference.queueing import batch_for_rate
+from mc.inference.speculation import tokens_per_step
+from mc.training import AbstractPrices, Chip, Price
+from mc.transformer import Transformer
+
+# Requests at once on chips of unknown memory.
+_NO_LIMIT = 1 << 16
+# Of a pass, in the order of the waterfall.
+PASS_PARTS = ("weights", "kv_cache", "activations", "compute", "kernel_starts", "latency_floor", "bandwidth")
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Stages that a batch passes.
+
+    Attributes:
+        passes: one per stage.
+        transfer: to the next.
+    """
+
+    passes: tuple[Pass, ...]
+    transfer: Price
+
+    def through(self, load: float = 1.0) -> float:
+        """Seconds through all of them."""
+        return sum(each.at(load).seconds for each in self.passes) + self.moving
+
+    @property
+    def moving(self) -> float:
+        """Seconds between stages."""
+        return (len(self.passes) - 1) * float(self.transfer.seconds)
+
+    def parts(self, load: float = 1.0) -> dict[str, float]:
+        """Seconds through all of them, by what they go into."""
+        found: dict[str, float] = {name: 0.0 for name in PASS_PARTS}
+        for each in self.passes:
+            at = each.at(load)
+            work = at.work
+            amounts = (
+                *(work.weights, work.cache, work.activations, work.compute, work.kernels),
+                at.sent.latency + at.shown * at.tokens.latency,
+                at.sent.bandwidth + at.shown * at.tokens.bandwidth,
+            )
+            for name, seconds in zip(PASS_PARTS, amounts, strict=True):
+                found[name] += seconds
+        found["latency_floor"] += (len(self.passes) - 1) * float(self.transfer.latency)
+        found["bandwidth"] += (len(self.passes) - 1) * float(self.transfer.bandwidth)
+        return found
+
+
+@dataclass(frozen=True)
+class Server:
+    """What an experiment that serves describes, without noise.
+
+    Attributes:
+        serving: the block.
+        shape: of the model.
+        layout: of the ranks that decode, and
+        prefill_layout: of those that prefill.
+        models: what passes follow from, likewise.
+        memory_size: of a chip; None if unknown.
+        tier_bandwidth: bytes per second and rank over which keys and values are sent; 0 where they are not.
+        tier_latency: seconds.
+    """
+
+    serving: ServingConfig
+    shape: Transformer
+    layout: Layout
+    prefill_layout: Layout
+    models: tuple[Model, Model]
+    memory_size: float | None
+    tier_bandwidth: float
+    tier_latency: float
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether prompts have ranks of their own."""
+        return self.serving.prefill is not None
+
+    @property
+    def tokens_per_step(self) -> float:
+        """That a request gets, in the mean."""
+        return tokens_per_step(self.serving.speculation)
+
+    def decode(self, batch: float) -> Stages:
+        """The stages of a step with so many requests."""
+        serving, layout = self.serving, self.layout
+        queries = 1.0 + (serving.speculation.width if serving.speculation else 0)
+        keys = context_keys(self.shape, serving.prompt, serving.output)
+        tokens = Tokens(batch / (layout.dp * layout.pp), queries, keys, is_prompt=False)
+        return _stages(self.models[0], layout, tokens)
+
+    @cached_property
+    def prefill(self) -> Stages:
+        """The stages of a pass of prompts."""
+        alone = self.serving.prefill
+        prompts, length = 1.0 if alone is None else float(alone.batch), self.serving.prompt
+        keys = self.shape.keys(length, causal=True)
+        return _stages(self.models[1], self.prefill_layout, Tokens(prompts, length, keys, is_prompt=True))
+
+    @property
+    def prompts(self) -> int:
+        """That a pass of prompts has."""
+        alone = self.serving.prefill
+        return self.prefill_layout.dp * (1 if alone is None else alone.batch)
+
+    @cached_property
+    def transfer(self) -> float:
+        """Seconds to send a request's keys and values that are waited for."""
+        alone = self.serving.prefill
+        if alone is None:
+            return 0.0
+        layers = self.shape.layers
+        # Of heads that several ranks have, each sends its share; so do the tp ranks of latent attention.
+        whole = cache_bytes(self.shape, Layout(), self.serving.formats.cache, self.serving.prompt, layers)
+        ranks = min(self.layout.tp * self.layout.pp, self.prefill_layout.tp * self.prefill_layout.pp)
+        seconds = whole / ranks / self.tier_bandwidth
+        if alone.overlap:
+            seconds = max(seconds / layers, seconds - self.prefill.through() * (layers - 1) / layers)
+        return self.tier_latency + seconds
+
+    def round(self, stages: Stages, load: float = 1.0) -> float:
+        """Seconds in which each request gets one step."""
+        slowest = max(each.at(load).seconds for each in stages.passes)
+        return max(stages.through(load), self.layout.pp * slowest)
+
+    def drafting(self, seconds: float) -> float:
+        """Seconds of guesses, beside those of a round."""
+        given = self.serving.speculation
+        return 0.0 if given is None else given.width * given.draft * seconds
+
+    def admissions(self, batch: float) -> float:
+        """Passes of prompts per step on the ranks that decode, in the mean."""
+        if self.is_apart:
+            return 0.0
+        requests = int(batch / self.layout.dp)
+        if self.layout.dp == 1:
+            return requests * self.ending
+        below = stats.binom.cdf(np.arange(requests + 1), requests, self.ending)
+        return float(np.sum(1.0 - below**self.layout.dp))
+
+    @property
+    def ending(self) -> float:
+        """Probability that a request ends in a step."""
+        return min(self.tokens_per_step / (self.serving.output - 1), 1.0)
+
+    def step(self, batch: float) -> float:
+        """Seconds of a step in the mean, with what comes on top of the round."""
+        seconds = self.round(self.decode(batch))
+        seconds += self.drafting(seconds) + self.serving.kernels.scheduler
+        return seconds + self.admissions(batch) * self.prefill.through()
+
+    def requests_per_s(self, batch: float) -> float:
+        """That a replica answers, with so many at once."""
+        return batch * self.tokens_per_step / (self.step(batch) * (self.serving.output - 1))
+
+    def memory(self, batch: float) -> ServingMemory:
+        """Of a rank that decodes."""
+        each = batch / self.layout.dp
+        return serving_memory(self.serving, self.shape, self.layout, self.memory_size, each)
+
+    @cached_property
+    def batch(self) -> int:
+        """Requests that are decoded at once.
+
+        Raises:
+            ServingError: they do not fit, or cannot be as many as arrive.
+        """
+        asked, rate = self.serving.batch, self.serving.rate
+        at_once = self.layout.dp * self.layout.pp
+        most = largest_batch(self.serving, self.shape, self.layout, self.memory_size)
+        if self.is_apart:
+            self._check_prefill()
+        if asked == LARGEST and most is None:
+            raise ServingError(
+                "serving.batch: expected a number, since the chip has no `memory_size`; got `largest`"
+            )
+        if isinstance(asked, int):
+            memory = self.memory(asked)
+            if memory.most is not None and memory.requests > memory.most:
+                raise ServingError(too_much(self.serving, memory, memory.requests))
+            most = asked
+        if most is None:
+            most = _NO_LIMIT
+        if rate is None:
+            return most
+        found = batch_for_rate(rate, self.requests_per_s, at_once, most)
+        if found is None:
+            raise ServingError(
+                f"serving.rate: expected at most {self.requests_per_s(most):.3g} requests a second, which a replica "
+                f"serves with {most} at once; got {rate:g}"
+            )
+        return found
+
+    def _check_prefill(self) -> None:
+        memory = serving_memory(self.serving, self.shape, self.prefill_layout, self.memory_size)
+        if memory.available is not None and memory.weights > memory.available:
+            raise ServingError("serving.prefill" + too_much(self.serving, memory, 0).removeprefix("serving"))
+
+
+def _stages(model: Model, layout: Layout, tokens: Tokens) -> Stages:
+    stages = layout.stages(model.shape)
+    last = len(stages) - 1
+    passes = tuple(
+        model.stage(layers, tokens, first=index == 0, last=index == last)
+        for index, layers in enumerate(stages)
+    )
+    return Stages(passes, model.transfer(tokens))
+
+
+def build_server(
+    config: ExperimentConfig,
+    shape: Transformer,
+    chip: Chip,
+    prices: AbstractPrices,
+    plain: AbstractPrices,
+) -> Server:
+    """What an experiment that serves describes.
+
+    Args:
+        config: the experiment.
+        shape: of the model, without blocks that predict further tokens.
+        chip: all are like it.
+        prices: of messages, by the protocol that is asked for.
+        plain: without protocols.
+    """
+    serving = config.serving
+    assert serving is not None
+    node = config.cluster.tiers[0].fan_out
+    layouts: Sequence[LayoutConfig] = (serving, serving.prefill or serving)
+    built = [build_layout(each, shape) for each in layouts]
+    models = [Model(serving, shape, each, chip, prices, plain, node) for each in built]
+    bandwidth = latency = 0.0
+    if serving.prefill is not None:
+        tiers = {tier.name: tier for tier in config.cluster.tiers}
+        tier = tiers[serving.prefill.tier] if serving.prefill.tier else config.cluster.tiers[-1]
+        bandwidth, latency = tier.bandwidth_per_rank, tier.link.latency
+    return Server(
+        serving,
+        shape,
+        built[0],
+        built[1],
+        (models[0], models[1]),
+        config.cluster.chip.memory_size,
+        bandwidth,
+        latency,
+    )
