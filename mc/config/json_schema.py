@@ -11,6 +11,7 @@ from mc.config.load import MODELS
 from mc.config.names import Kind
 from mc.config.references import REFERENCES
 from mc.config.shipped import names
+from mc.config.sweep import SweepConfig
 
 # Items of lists are never merged, so they are complete and their keys stay required.
 _ITEMS = (
@@ -47,6 +48,10 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     schema.pop("required", None)
     schema["properties"] = {"extends": _EXTENDS, **schema["properties"]}
     if kind == "experiment":
+        block = SweepConfig.model_json_schema(by_alias=True)
+        definitions |= block.pop("$defs", {})
+        schema["$defs"] = definitions
+        schema["properties"]["sweep"] = block
         for reference in REFERENCES:
             inline = schema["properties"][reference]
             target = definitions[inline["$ref"].rpartition("/")[2]]

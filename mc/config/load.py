@@ -19,6 +19,8 @@ from mc.config.names import KINDS, Kind
 from mc.config.plan import PlanConfig
 from mc.config.references import REFERENCES, expand_catalog_ids, splice_references
 from mc.config.sample_files import read_samples
+from mc.config.sweep import KEY as SWEEP
+from mc.config.sweep import split_sweep
 from mc.config.workload import ModelConfig
 from mc.document import (
     ConfigError,
@@ -148,6 +150,9 @@ def _build(kind: Kind, document: Document, overrides: Sequence[str | Override]) 
     parsed, problems = _parse_overrides(overrides)
     failed: dict[str, list[Problem]] = {}
     if kind == "experiment":
+        # A block that is not about one experiment: `mc.config.load_sweep` reads it.
+        document, _, _ = split_sweep(document)
+        parsed = [each for each in parsed if each.path[0] != SWEEP]
         document = apply_overrides(document, [each for each in parsed if _replaces_reference(each)])
         document, failed = splice_references(document)
         parsed = [each for each in parsed if not _replaces_reference(each) and each.path[0] not in failed]

@@ -15,7 +15,7 @@ from mc.config import shipped
 from mc.config.experiment import ExperimentConfig
 from mc.config.load import PathLike, document_of, experiment_of
 from mc.config.references import REFERENCES, splice_references
-from mc.config.sweep import SweepConfig
+from mc.config.sweep import KEY, SweepConfig, split_sweep
 from mc.config.sweep_axes import Axis, Path, axes_of
 from mc.document import (
     ConfigError,
@@ -24,23 +24,16 @@ from mc.document import (
     Override,
     Position,
     Problem,
-    StrictModel,
     apply_overrides,
     is_file,
     key_text,
     parse_override,
     resolve_extends,
-    validate,
 )
 
-KEY = "sweep"
 # Up to here every cell is validated before anything runs.
 FULLY_CHECKED = 1024
 _MOST_PROBLEMS = 20
-
-
-class _WithSweep(StrictModel):
-    sweep: SweepConfig
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +108,11 @@ def load_sweep(path: PathLike, overrides: Sequence[str] = ()) -> Sweep:
     document = apply_overrides(
         document, [each for each in map(parse_override, overrides) if each.path[0] == KEY]
     )
-    entries = dict(document.root.mapping or {})
-    node = entries.pop(KEY, None)
-    if node is None:
+    rest, node, config = split_sweep(document)
+    if node is None or config is None:
         text = "expected a `sweep` block, such as `sweep: {grid: {plan.ranks: [8, 64]}}`"
         raise ConfigError([Problem(Position(document.file), "", text)])
-    root = Node({KEY: node}, node.position, node.key_position)
-    config = validate(Document(document.file, root), _WithSweep).sweep
     axes = axes_of(config, node, document.file)
-    rest = Document(document.file, Node(entries, document.root.position, document.root.key_position))
     others = [each for each in map(parse_override, overrides) if each.path[0] != KEY]
     whole = [each for each in others if len(each.path) == 1 and each.path[0] in REFERENCES]
     swept = {path[0] for axis in axes for path in axis.paths if len(path) == 1}

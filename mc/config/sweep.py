@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from mc.document import StrictModel, located
+from mc.document import Document, Node, StrictModel, located, validate
 
+KEY = "sweep"
 # Quantities that `precision` may name, and objectives may be.
 STATISTICS = ("mean", "p50", "p95", "p99", "p99_9")
 _PRECISION = re.compile(r"^\s*([0-9.]+)\s*%\s+on\s+(mean|p50|p95|p99|p99_9)\s*$")
@@ -114,3 +115,23 @@ class SweepConfig(StrictModel):
         match = _PRECISION.match(self.precision)
         assert match is not None
         return float(match[1]) / 100, match[2]
+
+
+class _WithSweep(StrictModel):
+    sweep: SweepConfig
+
+
+def split_sweep(document: Document) -> tuple[Document, Node | None, SweepConfig | None]:
+    """An experiment file without its `sweep` block, and the block.
+
+    Raises:
+        ConfigError: the block cannot be.
+    """
+    entries = dict(document.root.mapping or {})
+    node = entries.pop(KEY, None)
+    if node is None:
+        return document, None, None
+    root = Node({KEY: node}, node.position, node.key_position)
+    config = validate(Document(document.file, root), _WithSweep).sweep
+    rest = Node(entries, document.root.position, document.root.key_position)
+    return Document(document.file, rest), node, config

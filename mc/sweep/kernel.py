@@ -9,7 +9,7 @@ after the other (`lax.map`), each as if it were alone, so its numbers depend nei
 devices share the call (`shard_map` over all of them).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int, UInt32
 from numpy.typing import NDArray
 
-from mc.delays import Slowest, with_inverse
+from mc.delays import Slowest
 from mc.exchange import ExchangePhase
 from mc.step import Compute, Step
 from mc.step.persistent import Classes
@@ -166,31 +166,46 @@ def _unit(slots: Slots, size: int, entry: Any) -> tuple[Float[Array, " size"], F
     return drawn.compute[0], drawn.congestion[0]
 
 
+def _prepared(slots: Slots) -> tuple[Slots, NDArray[np.float64]]:
+    """The same with the tables that draws read, and the mean of one rank, [cells]; a table for each law, not for each cell."""
+    ranks = slots.compute.ranks
+    # A table is that of one rank, or of one unit: how many there are does not matter.
+    compute = eqx.tree_at(lambda own: own.compute.ranks, slots, jnp.ones_like(ranks)).compute
+    ready, alone = _once_each(_with_tables, compute)
+    ready = eqx.tree_at(lambda own: own.ranks, ready, ranks)
+    phases = tuple(
+        None if phase is None else _once_each(ExchangePhase.prepared, phase) for phase in slots.phases
+    )
+    return Slots(ready, phases, slots.latency, slots.transfer), np.asarray(alone, np.float64)
+
+
+def _with_tables(compute: Compute) -> tuple[Compute, Float[Array, ""]]:
+    ready = compute.prepared()
+    return ready, ready.mean_of_one()
+
+
+def _once_each(prepare: Callable[[Any], Any], module: Any) -> Any:
+    """A batch of modules, prepared; those that are alike once."""
+    arrays, static = eqx.partition(module, eqx.is_array)
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(arrays)]
+    rows = np.concatenate([leaf.reshape(len(leaf), -1).astype(np.float64) for leaf in leaves], axis=1)
+    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    size = 1 << (len(first) - 1).bit_length()
+    chosen = first[np.minimum(np.arange(size), len(first) - 1)]
+    found = _each(prepare, jax.tree.map(lambda leaf: leaf[chosen], arrays), static)
+    return jax.tree.map(lambda leaf: leaf[place.ravel()] if eqx.is_array(leaf) else leaf, found)
+
+
 @eqx.filter_jit
-def _prepared(slots: Slots) -> tuple[Slots, Float[Array, " cells"]]:
-    arrays, static = eqx.partition(slots, eqx.is_array)
+def _each(prepare: Callable[[Any], Any], arrays: Any, static: Any) -> Any:
+    kept: list[Any] = []
 
     def one(arrays: Any) -> Any:
-        own = eqx.combine(arrays, static)
-        compute = own.compute.prepared()
-        phases = tuple(
-            ExchangePhase(
-                "",
-                phase.latency,
-                phase.transfer,
-                None if phase.excess is None else with_inverse(phase.excess),
-                phase.queueing,
-            )
-            for phase in own.phases
-        )
-        ready = Slots(compute, phases, own.latency, own.transfer)
-        dynamic, rest = eqx.partition(ready, eqx.is_array)
+        dynamic, rest = eqx.partition(prepare(eqx.combine(arrays, static)), eqx.is_array)
         kept.append(rest)
-        return dynamic, compute.mean_of_one()
+        return dynamic
 
-    kept: list[Any] = []
-    dynamic, alone = jax.lax.map(one, arrays)
-    return eqx.combine(dynamic, kept[0]), alone
+    return eqx.combine(jax.lax.map(one, arrays), kept[0])
 
 
 def _kernel(family: Sequence[Piece]) -> Kernel:
@@ -213,7 +228,7 @@ def _kernel(family: Sequence[Piece]) -> Kernel:
     return Kernel(
         tuple(cells),
         slots,
-        np.asarray(alone, np.float64)[:count],
+        alone[:count],
         np.asarray(slots.latency, np.float64)[:count],
         np.asarray(slots.transfer, np.float64)[:count],
         tuple(text for piece in family for text in piece.algorithms),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mc.collectives.stages import AUTO
 from mc.config import ExperimentConfig
+from mc.config.protocol import NONE
 from mc.errors import InputError
 from mc.exchange import ExchangePhase
 from mc.experiment import build
@@ -106,6 +107,11 @@ def _pieces(group: Group) -> list[Piece]:
         if len(group.cells) > 1:
             raise TypeError("the algorithm is chosen under noise")
         return [_built(group, None, "")]
+    ways = candidates_of(group.template, build_cluster(group.template.cluster))
+    if len(ways.flat) == 1 and not ways.slots:
+        (((name, protocol), _),) = ways.flat.items()
+        text = name if protocol == NONE else f"{name} ({protocol})"
+        return [_built(group, np.zeros(1, np.int64), text)]
     found = quiet(group)
     choices, place = found.choices
     texts = found.algorithms()

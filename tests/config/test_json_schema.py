@@ -23,7 +23,9 @@ def test_the_shipped_schema_is_in_step(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_knows_the_keys_of_the_model_and_refuses_others(kind):
     schema = json_schema(kind)
-    assert set(schema["properties"]) == {*MODELS[kind].model_fields, "extends"}
+    # A sweep is a block of its own beside the experiment's keys.
+    beside = {"extends", "sweep"} if kind == "experiment" else {"extends"}
+    assert set(schema["properties"]) == {*MODELS[kind].model_fields, *beside}
     assert schema["additionalProperties"] is False
     assert (
         all(each["additionalProperties"] is False for each in schema["$defs"].values())
