@@ -6,15 +6,19 @@ generation, in the fastest format of each. In one and the same format it has not
 
 What crosses the wire are numbers, and the wire's format is a choice of its own. Per number the ridge is that
 per byte times the bytes of a number: gradients in bf16 (2 bytes) move it by 4 against fp4 (half a byte).
+
+Why it moved: ln ridge = ln P_bf16 + ln (P_f/P_bf16) − ln b, so factors of one format, of narrower formats and of the wires.
 """
 
+import math
 from typing import Literal
 
 import numpy as np
 
 from experiments.claims.claim import Claim, falls
-from mc.catalog import Chip, LinkFigures, chip, link
+from mc.catalog import chip
 from mc.catalog.chip import NumberFormat
+from mc.network_roofline import TIERS, fastest, movement, ridge
 
 # Chip -> scale-up link, scale-out link (one network port of the generation).
 GENERATIONS = {
@@ -35,7 +39,6 @@ RIDGE: dict[tuple[str, NumberFormat], tuple[float, float]] = {
     ("Rubin", "fp8"): (9722, 175_000),
     ("Rubin", "fp4"): (19_444, 350_000),
 }
-BYTES_PER_NUMBER: dict[NumberFormat, float] = {"fp32": 4, "bf16": 2, "fp8": 1, "fp4": 0.5}
 # (arithmetic, wire) -> FLOP per number on the wire, B200 over one network port.
 WIRE_RIDGE: dict[tuple[NumberFormat, NumberFormat], float] = {
     ("bf16", "bf16"): 90_000,
@@ -47,16 +50,11 @@ WIRE_RIDGE: dict[tuple[NumberFormat, NumberFormat], float] = {
 WIRE_FACTOR = 4.0
 # Format -> how many of six ridge points (three changes of generation, two links) fell; in bf16 Rubin's two.
 FALLING: dict[Literal["fastest", "bf16"], int] = {"fastest": 0, "bf16": 2}
+# A100 to Rubin: factors of bf16, 4000/312, of narrower formats, 35/4, and of the wires, 1800/300 and 100/25.
+MOVES = {"scale-up": (12.82, 8.75, 6.0, 18.70), "scale-out": (12.82, 8.75, 4.0, 28.04)}
 # The figures are whole numbers.
 _ROUNDING = 0.5
-
-
-def ridge_point(
-    of: Chip, over: LinkFigures, number_format: NumberFormat, *, wire: NumberFormat | None = None
-) -> float:
-    """FLOP that a chip computes while its link carries one byte, or one number of the format `wire`."""
-    per_byte = of.peak[number_format].value / over.bandwidth_per_direction
-    return per_byte if wire is None else per_byte * BYTES_PER_NUMBER[wire]
+_FACTOR_ROUNDING = 0.005
 
 
 def claims(samples: int) -> list[Claim]:
@@ -64,27 +62,42 @@ def claims(samples: int) -> list[Claim]:
     del samples
     found = []
     for (name, number_format), expected in RIDGE.items():
-        for kind, link_id, figure in zip(("scale-up", "scale-out"), GENERATIONS[name], expected, strict=True):
-            text = f"ridge point, {name} {number_format} over {link_id} ({kind}), FLOP/byte"
-            found.append(
-                Claim(text, figure, ridge_point(chip(name), link(link_id), number_format), _ROUNDING)
-            )
+        for tier, link_id, figure in zip(TIERS, GENERATIONS[name], expected, strict=True):
+            text = f"ridge point, {name} {number_format} over {link_id} ({tier}), FLOP/byte"
+            point = ridge(chip(name), tier, number_format)
+            assert point.link == link_id
+            found.append(Claim(text, figure, point.per_byte, _ROUNDING))
     for which, falling in FALLING.items():
         points = np.asarray([_over_both_links(name, which) for name in GENERATIONS])
         text = f"{which} format: ridge points that are lower than a generation before, of six"
         found.append(Claim(text, falling, falls(points)))
-    blackwell, port = chip("B200"), link(GENERATIONS["B200"][1])
+    blackwell = chip("B200")
     for (number_format, wire), figure in WIRE_RIDGE.items():
-        text = f"ridge point, B200 {number_format} with {wire} on the wire ({port.id}), FLOP/number"
-        found.append(Claim(text, figure, ridge_point(blackwell, port, number_format, wire=wire), _ROUNDING))
-    ratio = ridge_point(blackwell, port, "fp4", wire="bf16") / ridge_point(blackwell, port, "fp4", wire="fp4")
-    return [*found, Claim("fp4 arithmetic: bf16 on the wire over fp4 on the wire", WIRE_FACTOR, ratio, 1e-9)]
+        point = ridge(blackwell, "scale-out", number_format, wire)
+        text = f"ridge point, B200 {number_format} with {wire} on the wire ({point.link}), FLOP/number"
+        found.append(Claim(text, figure, point.per_number, _ROUNDING))
+    ratio = ridge(blackwell, "scale-out", "fp4", "bf16").over_own_format
+    found.append(Claim("fp4 arithmetic: bf16 on the wire over fp4 on the wire", WIRE_FACTOR, ratio, 1e-9))
+    return [*found, *_moves()]
+
+
+def _moves() -> list[Claim]:
+    found = []
+    for tier in TIERS:
+        moved = movement("A100", "Rubin", tier)
+        terms = (moved.silicon, moved.formats, moved.wires, moved.total)
+        names = ("bf16 alone", "narrower formats beyond", "wires, which take it back", "in all")
+        for name, expected, term in zip(names, MOVES[tier], terms, strict=True):
+            text = f"ridge of A100 to Rubin, {tier}: factor, {name}"
+            found.append(Claim(text, expected, math.exp(term), _FACTOR_ROUNDING))
+        found.append(
+            Claim(f"ridge of A100 to Rubin, {tier}: shares add up to", 1, sum(moved.shares.values()), 1e-12)
+        )
+    return found
 
 
 def _over_both_links(name: str, which: Literal["fastest", "bf16"]) -> list[float]:
     """Ridge points of a chip over its scale-up and its scale-out link; the fastest is of floating point."""
     chosen = chip(name)
-    formats: list[NumberFormat] = [each for each in chosen.peak if each != "int8"]
-    best = max(formats, key=lambda each: chosen.peak[each].value)
-    number_format = best if which == "fastest" else which
-    return [ridge_point(chosen, link(each), number_format) for each in GENERATIONS[name]]
+    number_format = fastest(chosen) if which == "fastest" else which
+    return [ridge(chosen, tier, number_format).per_byte for tier in TIERS]

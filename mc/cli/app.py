@@ -15,6 +15,7 @@ from mc.cli.catalog import catalog
 from mc.cli.collective import collective
 from mc.cli.explain import explain
 from mc.cli.import_logs import import_logs
+from mc.cli.ridge import ridge
 from mc.cli.run import run
 from mc.cli.scale import scale
 from mc.cli.schema import schema
@@ -36,6 +37,7 @@ app.command()(sweep)
 app.command()(merge)
 app.command()(explain)
 app.command()(collective)
+app.command()(ridge)
 app.command("import")(import_logs)
 app.command()(calibrate)
 app.command()(catalog)

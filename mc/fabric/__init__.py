@@ -11,6 +11,7 @@ from mc.fabric.cluster import Cluster as Cluster
 from mc.fabric.cluster import FabricError as FabricError
 from mc.fabric.cluster import Tier as Tier
 from mc.fabric.cluster import smallest_bandwidth as smallest_bandwidth
+from mc.fabric.crossed import crossed as crossed
 from mc.fabric.incast import Incast as Incast
 from mc.fabric.incast import simultaneous_senders as simultaneous_senders
 from mc.fabric.link import Link as Link

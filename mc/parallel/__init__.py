@@ -22,3 +22,8 @@ from mc.parallel.state import contents as contents
 from mc.parallel.state import distinct_stages as distinct_stages
 from mc.parallel.state import held_parts as held_parts
 from mc.parallel.state import recomputed_share as recomputed_share
+from mc.parallel.wires import Crossed as Crossed
+from mc.parallel.wires import Crosses as Crosses
+from mc.parallel.wires import Traffic as Traffic
+from mc.parallel.wires import sent_by_tier as sent_by_tier
+from mc.parallel.wires import traffic as traffic
