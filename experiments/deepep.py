@@ -11,6 +11,9 @@ One set of three parameters for all kernels: which part of a link's bandwidth is
 start. Fitted to V1 with 8 and 32 ranks (normal) and with 32 and 256 (low latency); all else is predicted. Rows of EFA are
 not scored: it has no sends from the GPU, and the model does not know.
 
+What serving takes tokens to (`mc.inference.tokens`, `ServingKernelsConfig`) is these three parameters, rounded; the last
+line says what low-latency kernels take with them.
+
 The second table says what skewed popularity does to 64 ranks: whoever receives most decides.
 """
 
@@ -28,16 +31,19 @@ from rich.console import Console
 from rich.table import Table
 from scipy import optimize
 
-from mc.collectives import envelope
-from mc.config import ClusterConfig
+from mc.config import ClusterConfig, ServingKernelsConfig
 from mc.fabric import build_cluster
+from mc.inference import TokenLinks, token_bytes, token_links
+from mc.inference.tokens import METADATA_BYTES
+from mc.parallel import Group
 from mc.parallel.routing_choice import Choice, destinations
+from mc.training import ClusterPrices
 from mc.training.routing import Routing, load_law, node_load
 
 DATA = Path(__file__).parent / "data" / "deepep.csv"
 HIDDEN, TOP_K, EXPERTS, PER_NODE = 7_168, 8, 256, 8
-# Bytes of a token: FP8 with a scale of four bytes for each 128 numbers, and BF16. Low-latency dispatch adds 16 of metadata.
-DISPATCH, COMBINE, METADATA = HIDDEN * (1 + 4 / 128), HIDDEN * 2.0, 16.0
+# Bytes of a token: FP8 with its scales, and BF16. Low-latency dispatch adds metadata.
+DISPATCH, COMBINE = token_bytes(HIDDEN, "fp8"), token_bytes(HIDDEN, "bf16")
 # Each way. NVLink: 400 GB/s in both directions on the H800, 1.8 TB/s on Blackwell.
 NVLINK = {"H800": "200 GB/s", "Hopper": "450 GB/s", "Blackwell": "900 GB/s", "B300": "900 GB/s"}
 NETWORK = {"CX7": "400 Gb/s", "EFA": "800 Gb/s"}
@@ -151,8 +157,8 @@ class Skewed:
 
 
 @lru_cache(maxsize=64)
-def all_to_all(gpu: str, network: str, nodes: int, *, inside: bool) -> float:
-    """Seconds per byte of the buffer at full bandwidth: among the ranks of a node, or among nodes."""
+def links(gpu: str, network: str, nodes: int) -> TokenLinks:
+    """Seconds per byte of the buffer at full bandwidth: among the ranks of a node, and among nodes."""
     tiers = [
         {
             "name": "node",
@@ -167,11 +173,8 @@ def all_to_all(gpu: str, network: str, nodes: int, *, inside: bool) -> float:
     ]
     chip = {"peak": {"bf16": "1 PFLOP/s"}}
     cluster = build_cluster(ClusterConfig.model_validate({"name": gpu, "chip": chip, "tiers": tiers}))
-    axes = ((PER_NODE, 1),) if inside else ((nodes, PER_NODE),) if nodes > 1 else ()
-    if not axes:
-        return 0.0
-    size = 1e9
-    return float(envelope(cluster, "all-to-all", axes, size, "direct")) / size
+    prices = ClusterPrices(cluster, {"all-to-all": ("direct",)})
+    return token_links(prices, Group("experts", ((nodes * PER_NODE, 1),)), PER_NODE)
 
 
 def choice_on(nodes: int, *, limited: bool) -> Choice:
@@ -186,17 +189,14 @@ def case(row: Row, tokens: int) -> Case:
     nodes = row.ranks // PER_NODE
     size = DISPATCH if row.what == "dispatch" else COMBINE
     if row.kernel == "low-latency":
-        sent = tokens * TOP_K * (size + (METADATA if row.what == "dispatch" else 0.0))
+        sent = tokens * TOP_K * (size + (METADATA_BYTES if row.what == "dispatch" else 0.0))
         to_nodes, to_ranks, counted = sent, sent / nodes, sent
     else:
         choice = choice_on(nodes, limited=row.version == "V1")
         to_nodes, to_ranks = (tokens * size * destinations(choice, parts) for parts in (nodes, row.ranks))
         counted = to_nodes if nodes > 1 else to_ranks
-    across, inside = (
-        sent * all_to_all(row.gpu, row.network, nodes, inside=where)
-        for sent, where in ((to_nodes, False), (to_ranks, True))
-    )
-    return Case(row, across, inside, counted)
+    way = links(row.gpu, row.network, nodes)
+    return Case(row, to_nodes * way.between, to_ranks * way.inside, counted)
 
 
 def load() -> list[Case]:
@@ -232,6 +232,19 @@ def study() -> tuple[Parameters, list[Row]]:
     parameters = fit(cases)
     rows = [Row(**{**asdict(each.row), "predicted": each.predicted(parameters)}) for each in cases]
     return parameters, rows
+
+
+def as_served(cases: Sequence[Case]) -> dict[str, float]:
+    """Low-latency kernels with 8 to 256 ranks, by the parameters that serving has: errors of the times."""
+    kernels = ServingKernelsConfig()
+    parameters = Parameters(kernels.between, kernels.inside, kernels.start)
+    chosen = [each for each in cases if each.row.kernel == "low-latency" and each.row.network == SCORED]
+    errors = np.abs([each.time(parameters) * 1e6 / each.row.measured - 1 for each in chosen])
+    return {
+        "served_rows": len(errors),
+        "served_median": float(np.median(errors)),
+        "served_largest": float(errors.max()),
+    }
 
 
 def skewed(
@@ -312,7 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         found = {
             "parameters": asdict(parameters),
-            "summary": summary(rows),
+            "summary": summary(rows) | as_served(load()),
             "rows": [{**asdict(row), "error": row.error} for row in rows],
             "skew": [asdict(row) for row in skews],
         }
@@ -322,7 +335,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(table(rows), "", skew_table(skews), "")
     reached = f"{parameters.network:.0%} of the network, {parameters.nvlink:.0%} of NVLink"
     console.print(f"Parameters: {reached}, {parameters.start * 1e6:.0f} us to start")
-    for name, value in summary(rows).items():
+    for name, value in (summary(rows) | as_served(load())).items():
         console.print(f"{name}: {value:.0f}" if name.endswith("rows") else f"{name}: {value:+.1%}")
     return 0
 

@@ -124,7 +124,7 @@ class ServingKernelsConfig(StrictModel):
         scheduler: seconds of the host between two steps that the chips wait for.
     """
 
-    start: Time = 23.7e-6
+    start: Time = 24.3e-6
     inside: Part = 0.69
     between: Part = 0.87
     attention: Part = 0.667
@@ -144,6 +144,7 @@ class ServingConfig(LayoutConfig):
         speculation: tokens that are guessed ahead.
         formats: of numbers.
         routing: of tokens to experts.
+        redundant_experts: copies of busy experts beside them, in each layer; tokens are shared among copies.
         two_batches: whether tokens of one half of the batch move while the other half computes.
         protocol: of collectives, as in a plan.
         kernels: what they reach.
@@ -159,6 +160,7 @@ class ServingConfig(LayoutConfig):
     speculation: SpeculationConfig | None = None
     formats: ServingFormatsConfig = ServingFormatsConfig()
     routing: RoutingConfig = RoutingConfig()
+    redundant_experts: Annotated[int, Field(ge=0)] = 0
     two_batches: bool = False
     protocol: Annotated[str, Field(min_length=1)] = AUTO
     kernels: ServingKernelsConfig = ServingKernelsConfig()

@@ -18,11 +18,14 @@ def serving_problems(serving: ServingConfig, model: Any, chips: int, tiers: tupl
         chips: of the cluster.
         tiers: their names.
     """
-    yield from _layout(serving, model, ())
+    yield from _layout(serving, model, (), serving.redundant_experts)
+    if serving.redundant_experts and model.experts is None:
+        text = f"expected 0, since the model has no experts; got {serving.redundant_experts}"
+        yield ("redundant_experts",), text
     alone = serving.prefill
     wanted = serving.ranks
     if alone is not None:
-        yield from _layout(alone, model, ("prefill",))
+        yield from _layout(alone, model, ("prefill",), serving.redundant_experts)
         wanted += alone.ranks * (alone.replicas or 1)
         if alone.tier is not None and alone.tier not in tiers:
             yield (
@@ -37,7 +40,7 @@ def serving_problems(serving: ServingConfig, model: Any, chips: int, tiers: tupl
     yield from _batch(serving)
 
 
-def _layout(layout: LayoutConfig, model: Shape, at: Path) -> Found:
+def _layout(layout: LayoutConfig, model: Shape, at: Path, copies: int) -> Found:
     tp, dp, pp, ep = layout.tp, layout.dp, layout.pp, layout.ep
     if model.heads % tp:
         yield (*at, "tp"), f"expected a divisor of the {model.heads} heads; got {tp}"
@@ -54,13 +57,15 @@ def _layout(layout: LayoutConfig, model: Shape, at: Path) -> Found:
         if ep is not None and ep > 1:
             yield (*at, "ep"), f"expected 1, since the model has no experts; got {ep}"
         return
+    count = experts.count + copies
+    those = f"{experts.count} experts" + (f" and {copies} copies" if copies else "")
     if ep is None:
-        if experts.count % (tp * dp):
-            text = f"expected a divisor of the {experts.count} experts, or an `ep`; got tp x dp = {tp * dp}"
+        if count % (tp * dp):
+            text = f"expected a divisor of the {those}, or an `ep`; got tp x dp = {tp * dp}"
             yield (*at, "tp" if dp == 1 else "dp"), text
         return
-    if (tp * dp) % ep or experts.count % ep:
-        text = f"expected a divisor of tp x dp = {tp * dp} and of the {experts.count} experts; got {ep}"
+    if (tp * dp) % ep or count % ep:
+        text = f"expected a divisor of tp x dp = {tp * dp} and of the {those}; got {ep}"
         yield (*at, "ep"), text
     elif experts.ffn % (tp * dp // ep):
         over = tp * dp // ep

@@ -13,6 +13,7 @@ from mc.fabric import build_cluster, shared_links, units_of
 from mc.inference import (
     Disturbances,
     DisturbedLinks,
+    Fabric,
     Layout,
     Server,
     ServingError,
@@ -35,11 +36,26 @@ def serve(config: ExperimentConfig) -> Server:
     wanted = config.serving.ranks + (config.serving.prefill.ranks if config.serving.prefill else 0)
     if len(config.cluster.chips(wanted)) > 1:
         raise ServingError("cluster: expected chips that are all alike to serve on; got several kinds")
-    cluster = build_cluster(config.cluster)
     # Blocks that predict further tokens are what guesses are made with: their time is `speculation.draft`.
     shape = replace(build_transformer(config.model.transformer), mtp_layers=0)
-    prices, plain = (build_prices(cluster, protocol) for protocol in (config.serving.protocol, "none"))
-    return build_server(config, shape, build_chip(config.cluster.chip), prices, plain)
+    ranks = [each.ranks for each in (config.serving, config.serving.prefill or config.serving)]
+    fabrics = {count: _fabric(config, config.serving.protocol, count) for count in ranks}
+    return build_server(config, shape, build_chip(config.cluster.chip), [fabrics[count] for count in ranks])
+
+
+def _fabric(config: ExperimentConfig, protocol: str, ranks: int) -> Fabric:
+    """The part of the cluster that a replica is in: it begins a node, and no other reaches into its tiers.
+
+    The whole cluster would be full of replicas side by side, some of which lie across a border that this one does not.
+    """
+    tiers, left = [], ranks
+    for tier in config.cluster.tiers:
+        is_cut = tier.shape is None and tier.exceptions is None
+        tiers.append(tier.model_copy(update={"fan_out": min(tier.fan_out, left)}) if is_cut else tier)
+        left = -(-left // tier.fan_out)
+    cluster = build_cluster(config.cluster.model_copy(update={"tiers": tuple(tiers)}))
+    prices, plain = (build_prices(cluster, each) for each in (protocol, "none"))
+    return Fabric(prices, plain, tiers[0].fan_out)
 
 
 def disturbances(
@@ -110,8 +126,12 @@ def _loads(server: Server, layout: Layout, tokens: float) -> tuple[LoadLaw | Non
         return ()
     counts = [_with_experts(shape, layers) for layers in layout.stages(shape)]
     experts = shape.experts
+    choice = Choice(experts.count, experts.top_k, experts.groups, experts.group_limit)
+    if layout.copies:
+        # Copies are experts of their own to tokens, which lie anywhere.
+        choice = Choice(experts.count + layout.copies, experts.top_k)
     routing = Routing(
-        Choice(experts.count, experts.top_k, experts.groups, experts.group_limit),
+        choice,
         layout.ep,
         max(round(tokens), 1),
         given.skew,

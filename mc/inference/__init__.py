@@ -15,6 +15,7 @@ from mc.inference.memory import ServingError as ServingError
 from mc.inference.memory import ServingMemory as ServingMemory
 from mc.inference.memory import largest_batch as largest_batch
 from mc.inference.memory import serving_memory as serving_memory
+from mc.inference.passes import Fabric as Fabric
 from mc.inference.passes import Model as Model
 from mc.inference.passes import Pass as Pass
 from mc.inference.queueing import batch_for_rate as batch_for_rate

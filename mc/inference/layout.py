@@ -23,12 +23,14 @@ class Layout:
         dp: groups of them with requests of their own.
         pp: stages.
         ep: groups of ranks that share a layer's experts.
+        copies: of experts, beside them.
     """
 
     tp: int = 1
     dp: int = 1
     pp: int = 1
     ep: int = 1
+    copies: int = 0
 
     @property
     def stage_ranks(self) -> int:
@@ -39,6 +41,10 @@ class Layout:
     def ranks(self) -> int:
         """How many in all."""
         return self.stage_ranks * self.pp
+
+    def local_experts(self, shape: Transformer) -> float:
+        """Experts of a layer on a rank, copies included."""
+        return 0.0 if shape.experts is None else (shape.experts.count + self.copies) / self.ep
 
     @property
     def etp(self) -> int:
@@ -77,7 +83,7 @@ class Layout:
         return " x ".join(f"{name} {size}" for name, size in sizes if size > 1) or "one rank"
 
 
-def build_layout(config: LayoutConfig, shape: Transformer) -> Layout:
+def build_layout(config: LayoutConfig, shape: Transformer, copies: int = 0) -> Layout:
     """The layout of a configuration; experts are shared by all ranks of a stage unless it says otherwise."""
     every = config.stage_ranks if MOE in shape.layer_kinds else 1
-    return Layout(config.tp, config.dp, config.pp, every if config.ep is None else config.ep)
+    return Layout(config.tp, config.dp, config.pp, every if config.ep is None else config.ep, copies)

@@ -76,7 +76,8 @@ def serving_memory(
         sizes: dict[str, int] = {"tp": layout.tp, "ep": layout.ep, "etp": layout.etp}
         inside = held(shape, layers, first=False, last=False, **sizes)
         whole = held(shape, layers, first=index == 0, last=index == layout.pp - 1, **sizes)
-        weights = weight * (inside.dense + inside.experts) + stored * (whole.dense - inside.dense)
+        copied = 1.0 if shape.experts is None else 1.0 + layout.copies / shape.experts.count
+        weights = weight * (inside.dense + copied * inside.experts) + stored * (whole.dense - inside.dense)
         one = cache_bytes(shape, layout, formats.cache, serving.prompt + serving.output, len(layers))
         found.append(ServingMemory(weights, one, requests, None))
     fullest = max(found, key=lambda each: each.weights + each.cache)

@@ -207,9 +207,9 @@ class Layer:
         count = self.tokens.total
         self.memory("experts norm", 3 * count * hidden)
         self.linear("router", count, hidden, experts.count)
-        local = experts.count / layout.ep
+        local = layout.local_experts(self.shape)
         everyone = count * layout.dp
-        read = local * (1.0 - (1.0 - experts.top_k / experts.count) ** everyone)
+        read = local * (1.0 - (1.0 - experts.top_k / (experts.count + layout.copies)) ** everyone)
         visits = everyone * experts.top_k / layout.ep
         self.memory("expert order", 2 * visits * hidden, routed=True)
         # Rows are those of an expert that has some.

@@ -20,6 +20,7 @@ function of it, `Pass.at`.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from mc.config.names import FORMAT_BYTES
 from mc.config.serving import ServingConfig
@@ -135,25 +136,33 @@ class Pass:
         return max(1, round(self.sent.count + sum(times for _, times in self.visits)))
 
 
+class Fabric(NamedTuple):
+    """The network around a replica.
+
+    Attributes:
+        prices: of messages, by the protocol that is asked for.
+        plain: without protocols.
+        node: ranks of a node.
+    """
+
+    prices: AbstractPrices
+    plain: AbstractPrices
+    node: int
+
+
 class Model:
     """What passes of one layout follow from."""
 
     def __init__(
-        self,
-        serving: ServingConfig,
-        shape: Transformer,
-        layout: Layout,
-        chip: Chip,
-        prices: AbstractPrices,
-        plain: AbstractPrices,
-        node: int,
+        self, serving: ServingConfig, shape: Transformer, layout: Layout, chip: Chip, fabric: Fabric
     ):
-        """Args: the block; shape; layout; chip; prices, by protocols and without; ranks of a node."""
-        self.serving, self.shape, self.layout, self.chip, self.prices = serving, shape, layout, chip, prices
+        """Args: the block; shape; layout; chip; fabric."""
+        self.serving, self.shape, self.layout, self.chip = serving, shape, layout, chip
+        self.prices = fabric.prices
         self.roofline = Roofline(chip, serving.formats, serving.kernels.attention)
         group = layout.experts
-        self.links = token_links(plain, group, node) if group.axes else None
-        self.tier = prices.tier(group)
+        self.links = token_links(fabric.plain, group, fabric.node) if group.axes else None
+        self.tier = self.prices.tier(group)
 
     def stage(self, layers: Iterable[int], tokens: Tokens, *, first: bool, last: bool) -> Pass:
         """A pass of some layers, with the ends of the model."""

@@ -34,10 +34,10 @@ from mc.inference.memory import (
     too_much,
 )
 from mc.inference.operations import Tokens
-from mc.inference.passes import Model, Pass, context_keys
+from mc.inference.passes import Fabric, Model, Pass, context_keys
 from mc.inference.queueing import batch_for_rate
 from mc.inference.speculation import tokens_per_step
-from mc.training import AbstractPrices, Chip, Price
+from mc.training import Chip, Price
 from mc.transformer import Transformer
 
 # Requests at once on chips of unknown memory.
@@ -249,8 +249,7 @@ def build_server(
     config: ExperimentConfig,
     shape: Transformer,
     chip: Chip,
-    prices: AbstractPrices,
-    plain: AbstractPrices,
+    fabrics: Sequence[Fabric],
 ) -> Server:
     """What an experiment that serves describes.
 
@@ -258,15 +257,13 @@ def build_server(
         config: the experiment.
         shape: of the model, without blocks that predict further tokens.
         chip: all are like it.
-        prices: of messages, by the protocol that is asked for.
-        plain: without protocols.
+        fabrics: around the ranks that decode, and around those that prefill.
     """
     serving = config.serving
     assert serving is not None
-    node = config.cluster.tiers[0].fan_out
     layouts: Sequence[LayoutConfig] = (serving, serving.prefill or serving)
-    built = [build_layout(each, shape) for each in layouts]
-    models = [Model(serving, shape, each, chip, prices, plain, node) for each in built]
+    built = [build_layout(each, shape, serving.redundant_experts) for each in layouts]
+    models = [Model(serving, shape, *each) for each in zip(built, (chip, chip), fabrics, strict=True)]
     bandwidth = latency = 0.0
     if serving.prefill is not None:
         tiers = {tier.name: tier for tier in config.cluster.tiers}

@@ -213,8 +213,10 @@ def build_plan(config: ExperimentConfig) -> Plan:
     """The plan of an experiment whose model is a transformer.
 
     Raises:
-        PlanError: the model is none.
+        PlanError: the model is none, or serves.
     """
+    if config.serving is not None:
+        raise PlanError("expected an experiment with a `plan`, of training; this one has `serving`")
     if config.model.transformer is None:
         raise PlanError("expected a model with a `transformer`; this one has `compute` and `exchange`")
     node = config.cluster.tiers[0].fan_out

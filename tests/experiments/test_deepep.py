@@ -9,6 +9,7 @@ import pytest
 from experiments.deepep import (
     Parameters,
     Row,
+    as_served,
     case,
     choice_on,
     fit,
@@ -17,6 +18,7 @@ from experiments.deepep import (
     study,
     summary,
 )
+from mc.config import ServingKernelsConfig
 from mc.training.routing import node_load
 
 FIRST = Row("V1", "normal", "H800", 32, "CX7", "dispatch", "GB/s", 58.0, np.nan, False)
@@ -31,6 +33,21 @@ def test_errors_of_what_was_not_fitted():
     assert abs(found["predicted_signed"]) < 0.01
     assert 0.8 < parameters.network < 0.95
     assert 0.6 < parameters.nvlink < 0.8
+
+
+def test_latencies_as_serving_has_them():
+    """One set of parameters for 8 to 256 ranks, dispatch and combine; it is the fitted one, rounded."""
+    found = as_served(load())
+    assert found["served_rows"] == 12
+    assert found["served_median"] < 0.03
+    assert found["served_largest"] < 0.08
+    fitted, kernels = study()[0], ServingKernelsConfig()
+    for one, other in (
+        (fitted.network, kernels.between),
+        (fitted.nvlink, kernels.inside),
+        (fitted.start, kernels.start),
+    ):
+        assert one == pytest.approx(other, rel=0.01)
 
 
 def test_two_nodes_wait_for_nvlink_and_more_for_the_network():
