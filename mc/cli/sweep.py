@@ -35,6 +35,12 @@ def sweep(
     cell: Annotated[
         int | None, typer.Option(min=0, help="Evaluate this cell alone, to the same last digit.")
     ] = None,
+    executor: Annotated[
+        str, typer.Option(help="Who evaluates the batches: `local`, or `dask` with --scheduler.")
+    ] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDR", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
+    ] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all cells, list them, run none.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in DIR already.")] = False,
@@ -49,6 +55,12 @@ def sweep(
     from mc.report.sweep import Summary, check_objectives, intent, listed, sweep_json, sweep_tables
 
     number = _shard(shard)
+    if executor not in ("local", "dask"):
+        raise InputError(f"--executor: expected local or dask; got `{executor}`")
+    if (executor == "dask") != (scheduler is not None):
+        raise InputError(
+            "--scheduler: expected the address of a scheduler with `--executor dask`, and else none"
+        )
     if resume and out is None:
         raise InputError("--resume: expected --out with the folder to go on with")
     found = load_sweep(config, overrides or ())
@@ -61,6 +73,7 @@ def sweep(
         return
     # The engine brings JAX, which takes seconds: not before every cell is known to be good.
     from mc.sweep.batch import batches_of
+    from mc.sweep.dask import DaskExecutor
     from mc.sweep.sweep import run_one, run_sweep, shard_of
 
     if cell is not None:
@@ -78,6 +91,7 @@ def sweep(
             out=out,
             resume=resume,
             shard=number,
+            executor=None if scheduler is None else DaskExecutor(scheduler),
             command=_command(config, overrides or (), out, shard),
             observe=summary.add,
             advance=advance,

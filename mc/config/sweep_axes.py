@@ -136,10 +136,9 @@ class _Reader:
             # The ends are themselves, whatever rounding says.
             if part in (0.0, 1.0):
                 return high if part else low
-            if found.linear is not None:
-                return low + (high - low) * part
-            # To 12 digits, so that a tenth of the way from 1 to 10^10 is 10.
-            return float(f"{low * (high / low) ** part:.12g}")
+            between = low + (high - low) * part if found.linear is not None else low * (high / low) ** part
+            # To 12 digits, so that whole numbers and tenths are what they should be.
+            return float(f"{between:.12g}")
 
         return low, high, at
 

@@ -5,7 +5,9 @@ Dask gives its batch to another one; what was finished has been stored. Tasks ru
 since JAX uses all of its cores by itself, and workers must not be forked from a process that has started JAX.
 """
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 
 import pyarrow as pa
@@ -42,11 +44,12 @@ class DaskExecutor:
                 f"--scheduler: expected the address of a Dask scheduler; got `{self.scheduler}`: {error}"
             ) from None
         with client:
-            [shared] = client.scatter([sweep], broadcast=True, hash=False)
+            # It goes with every task: data that lies on a worker dies with it.
+            content = pickle.dumps(sweep)
             futures = {
                 # Pure: the same batch again is the same rows.
                 client.submit(
-                    _evaluate, shared, batch, key=f"cells-{batch.start}-{batch.stop}-{id(self)}"
+                    _evaluate, content, batch, key=f"cells-{batch.start}-{batch.stop}-{id(self)}"
                 ): batch
                 for batch in batches
             }
@@ -59,5 +62,11 @@ class DaskExecutor:
                 yield batch, table
 
 
-def _evaluate(sweep: Sweep, batch: Batch) -> pa.Table:
-    return evaluate(sweep, batch)
+def _evaluate(content: bytes, batch: Batch) -> pa.Table:
+    return evaluate(_loaded(content), batch)
+
+
+@lru_cache(maxsize=2)
+def _loaded(content: bytes) -> Sweep:
+    """One object for all batches of a sweep, so that what is known of it is found out once."""
+    return pickle.loads(content)
