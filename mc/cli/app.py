@@ -15,12 +15,14 @@ from mc.cli.catalog import catalog
 from mc.cli.collective import collective
 from mc.cli.explain import explain
 from mc.cli.import_logs import import_logs
+from mc.cli.optics import optics
 from mc.cli.ridge import ridge
 from mc.cli.run import run
 from mc.cli.scale import scale
 from mc.cli.schema import schema
 from mc.cli.show import show
 from mc.cli.sweep import merge, sweep
+from mc.cli.trace import trace
 from mc.cli.validate import validate
 from mc.errors import InputError
 
@@ -35,9 +37,11 @@ app.command()(run)
 app.command()(scale)
 app.command()(sweep)
 app.command()(merge)
+app.command()(trace)
 app.command()(explain)
 app.command()(collective)
 app.command()(ridge)
+app.command()(optics)
 app.command("import")(import_logs)
 app.command()(calibrate)
 app.command()(catalog)

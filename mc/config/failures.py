@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from mc.config.quantities import PositiveTime, Time
+from mc.config.quantities import PositiveRatio, PositiveTime, Time
 from mc.document import StrictModel
 
 AUTO = "auto"
@@ -20,6 +20,9 @@ class FailuresConfig(StrictModel):
     Attributes:
         mtbf_per_chip: mean time between failures of one chip with all that goes with it; those of n chips come n
             times as often.
+        mtbf_per_link: mean time between failures of one network link that the job cannot do without, where these are
+            not in `mtbf_per_chip`; None where they are.
+        links_per_chip: how many such links there are for each chip.
         restart: from an interruption until the job computes again.
         checkpoint_write: how long writing a checkpoint stops the job.
         checkpoint_interval: from one checkpoint to the next, or `auto` for the best.
@@ -28,6 +31,8 @@ class FailuresConfig(StrictModel):
     """
 
     mtbf_per_chip: PositiveTime
+    mtbf_per_link: PositiveTime | None = None
+    links_per_chip: PositiveRatio = 1.0
     restart: Time
     checkpoint_write: Time
     checkpoint_interval: Annotated[

@@ -22,6 +22,9 @@ class Failures:
         checkpoint_interval: of computing between two checkpoints; None for the best.
         spares: chips that stand by; or whatever is replaced at once, such as nodes.
         replacement: how long a failed one is away, on average.
+        mtbf_per_link: mean time between failures of one link that the job cannot do without; None where they are in
+            `mtbf_per_chip`.
+        links_per_chip: how many such links there are for each chip.
     """
 
     mtbf_per_chip: float
@@ -30,17 +33,26 @@ class Failures:
     checkpoint_interval: float | None = None
     spares: int = 0
     replacement: float = 0.0
+    mtbf_per_link: float | None = None
+    links_per_chip: float = 1.0
 
     def __post_init__(self):
         """Positive where they must be, and not negative anywhere."""
-        for name in ("mtbf_per_chip", "checkpoint_interval"):
+        for name in ("mtbf_per_chip", "checkpoint_interval", "mtbf_per_link"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise GoodputError(f"{name}: expected a time > 0; got {value}")
-        for name in ("restart", "checkpoint_write", "spares", "replacement"):
+        for name in ("restart", "checkpoint_write", "spares", "replacement", "links_per_chip"):
             value = getattr(self, name)
             if not value >= 0:
                 raise GoodputError(f"{name}: expected 0 or more; got {value}")
+
+    def mean_between(self, chips: int) -> float:
+        """Seconds between two interruptions of a job on so many chips, by them or by their links."""
+        rate = 1 / self.mtbf_per_chip
+        if self.mtbf_per_link is not None:
+            rate += self.links_per_chip / self.mtbf_per_link
+        return 1 / (chips * rate)
 
 
 def build_failures(config: FailuresConfig) -> Failures:
@@ -53,4 +65,6 @@ def build_failures(config: FailuresConfig) -> Failures:
         None if interval == AUTO else float(interval),
         config.spares,
         config.replacement,
+        config.mtbf_per_link,
+        config.links_per_chip,
     )

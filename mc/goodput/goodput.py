@@ -1,6 +1,7 @@
 """The share of a job's time that makes it go forward.
 
-Chips fail independently after exponential times, so n of them interrupt the job at the rate Λ = n/mtbf, M = 1/Λ apart. It
+Chips fail independently after exponential times, so n of them interrupt the job at the rate Λ = n/mtbf, M = 1/Λ apart;
+links, where they are counted apart, add n·l/mtbf_link. It
 computes for τ, writes a checkpoint for δ, and so on; an interruption throws it back to the last checkpoint, and it computes
 again after R. Failures may come at any time: while it computes, writes, or restarts. Then τ + δ without a failure take
 
@@ -75,7 +76,7 @@ def goodput(chips: int, failures: Failures, step_time: float | None = None) -> G
         raise GoodputError(f"chips: expected 1 or more; got {chips}")
     if step_time is not None and not step_time > 0:
         raise GoodputError(f"step_time: expected a time > 0; got {step_time}")
-    between = failures.mtbf_per_chip / chips
+    between = failures.mean_between(chips)
     interval, steps = _interval(failures, between, step_time)
     x, d, r = (each / between for each in (interval, failures.checkpoint_write, failures.restart))
     work, loss = _of_running(x + d)
