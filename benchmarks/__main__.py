@@ -11,7 +11,7 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, direct, exact, pipelines, plans, schedules
+from benchmarks import cold_start, direct, exact, pipelines, plans, schedules, sweeps
 from benchmarks.measure import Finding
 
 _BENCHMARKS = {
@@ -20,6 +20,7 @@ _BENCHMARKS = {
     "schedules": schedules.run,
     "pipelines": pipelines.run,
     "plans": plans.run,
+    "sweeps": sweeps.run,
     "cold-start": cold_start.run,
 }
 

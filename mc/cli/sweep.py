@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,6 +36,14 @@ def sweep(
     cell: Annotated[
         int | None, typer.Option(min=0, help="Evaluate this cell alone, to the same last digit.")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw step times and efficiency over rank counts (.svg, .png, .pdf).",
+            show_default=False,
+        ),
+    ] = None,
     executor: Annotated[
         str, typer.Option(help="Who evaluates the batches: `local`, or `dask` with --scheduler.")
     ] = "local",
@@ -52,7 +61,9 @@ def sweep(
     """
     from mc.config.load_sweep import check_cells, load_sweep
     from mc.report import progress
+    from mc.report.plot import check_plot
     from mc.report.sweep import Summary, check_objectives, intent, listed, sweep_json, sweep_tables
+    from mc.report.sweep_plot import curves_of, doubling_lines, path_to_plot, plot_sweep
 
     number = _shard(shard)
     if executor not in ("local", "dask"):
@@ -64,6 +75,10 @@ def sweep(
     if resume and out is None:
         raise InputError("--resume: expected --out with the folder to go on with")
     found = load_sweep(config, overrides or ())
+    path = None
+    if plot is not None:
+        check_plot(plot)
+        path = path_to_plot(found)
     objectives = check_objectives(objective or ["step_time_mean_s"])
     print(intent(found), file=sys.stderr)
     check_cells(found)
@@ -71,6 +86,8 @@ def sweep(
         for line in listed(found):
             print(line)
         return
+    import pyarrow as pa
+
     # The engine brings JAX, which takes seconds: not before every cell is known to be good.
     from mc.sweep.batch import batches_of
     from mc.sweep.dask import DaskExecutor
@@ -84,7 +101,7 @@ def sweep(
         return
     due = shard_of(batches_of(found), number)
     total = sum(batch.stop - batch.start for batch in due)
-    summary = Summary(found, objectives)
+    summary = Summary(found, objectives, keep_all=plot is not None)
     with progress("cells", total=max(total, 1)) as advance:
         outcome = run_sweep(
             found,
@@ -108,6 +125,11 @@ def sweep(
         console.print(shown)
         if out is not None:
             console.print(f"kept in {out}", markup=False, highlight=False)
+    if plot is not None and path is not None and summary.all:
+        curves = curves_of(found, pa.concat_tables(summary.all), path)
+        for line in doubling_lines(path, curves):
+            print(line, file=sys.stderr)
+        plot_sweep(plot, found.name, path, curves)
     if outcome.failed:
         raise typer.Exit(SOME_FAILED)
 

@@ -59,6 +59,12 @@ class Sweep:
         """How many cells there are."""
         return math.prod(self.shape)
 
+    @property
+    def name(self) -> str:
+        """Of the experiment."""
+        node = self.document.root.child("name")
+        return "" if node is None else str(node.value)
+
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """Every path that changes, as text."""

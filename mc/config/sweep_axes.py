@@ -1,7 +1,7 @@
 """From the `sweep:` block to its points: values with the places they were written at."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -269,3 +269,18 @@ def _levels(draws: DrawsConfig, name: str, width: int) -> np.ndarray:
     # `seed` is the name that all versions of SciPy know.
     sobol = qmc.Sobol(width, scramble=True, seed=draws.seed)  # pyright: ignore[reportCallIssue]
     return sobol.random(draws.count)
+
+
+def numbers_of(nodes: Sequence[Node]) -> list[float] | None:
+    """Values in SI units, if all are numbers, or quantities of one kind."""
+    values = [node.value for node in nodes]
+    if all(isinstance(each, int | float) and not isinstance(each, bool) for each in values):
+        return [float(each) for each in values if isinstance(each, int | float)]
+    if not all(isinstance(each, str) for each in values):
+        return None
+    for dimension in Dimension:
+        try:
+            return [parse(each, dimension) for each in values if isinstance(each, str)]
+        except UnitError:
+            continue
+    return None

@@ -84,11 +84,12 @@ def listed(sweep: Sweep) -> Iterator[str]:
 class Summary:
     """What is shown of a sweep, kept while its batches go by: the best cells, or the front, and what failed."""
 
-    def __init__(self, sweep: Sweep, objectives: Sequence[Objective]):
-        """Args: the sweep; one objective or two."""
+    def __init__(self, sweep: Sweep, objectives: Sequence[Objective], *, keep_all: bool = False):
+        """Args: the sweep; one objective or two; whether to keep every row, for a picture."""
         self.sweep, self.objectives = sweep, objectives
         self.best: pa.Table | None = None
         self.failed: list[tuple[int, str]] = []
+        self.all: list[pa.Table] | None = [] if keep_all else None
 
     def add(self, table: pa.Table) -> None:
         """Takes the rows of a batch in."""
@@ -96,6 +97,8 @@ class Summary:
         for row in np.flatnonzero(statuses != "ok")[:_SHOWN]:
             self.failed.append((table.column("cell")[row].as_py(), table.column("error")[row].as_py()))
         slim = table.drop_columns([name for name in _HEAVY if name in table.column_names])
+        if self.all is not None:
+            self.all.append(slim)
         both = slim if self.best is None else pa.concat_tables([self.best, slim])
         self.best = both.take(pa.array(self._leading(both)))
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig
 from mc.config.load_sweep import Sweep
+from mc.config.sweep_axes import numbers_of
 from mc.document import Node
 from mc.sweep.leaves import Group, Path, leaves
-from mc.sweep.table import numbers_of
 
 # Points of one axis up to which each is validated to see what it changes.
 _MOST_READ = 256

@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mc.config.load_sweep import Sweep
+from mc.config.sweep_axes import numbers_of
 from mc.document import Node
-from mc.units import Dimension, UnitError, parse
 
 # The waterfall of a step that computes and then exchanges; what a transformer's has beside it is `other`.
 PARTS = ("compute", "straggler_wait", "bandwidth", "latency_floor", "congestion")
@@ -144,21 +144,6 @@ def _columns(sweep: Sweep) -> dict[str, tuple[int, list[float] | None, list[str]
             texts = [] if numbers is not None else [_text(node) for node in column]
             found[next(paths)] = (number, numbers, texts)
     return found
-
-
-def numbers_of(nodes: Sequence[Node]) -> list[float] | None:
-    """Values in SI units, if all are numbers, or quantities of one kind."""
-    values = [node.value for node in nodes]
-    if all(isinstance(each, int | float) and not isinstance(each, bool) for each in values):
-        return [float(each) for each in values if isinstance(each, int | float)]
-    if not all(isinstance(each, str) for each in values):
-        return None
-    for dimension in Dimension:
-        try:
-            return [parse(each, dimension) for each in values if isinstance(each, str)]
-        except UnitError:
-            continue
-    return None
 
 
 def _text(node: Node) -> str:

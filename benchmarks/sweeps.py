@@ -1,0 +1,81 @@
+"""Sweeps: cells without noise by the array against one evaluation at a time, and steps drawn against a loop over ranks in NumPy."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measure import Finding, at_least
+from mc.config import shipped
+from mc.config.load_sweep import Sweep, load_sweep
+from mc.sweep.batch import batches_of, evaluate
+from mc.sweep.leaves import Group, groups_of
+from mc.sweep.quiet import quiet
+from mc.sweep.sweep import run_sweep
+
+_GRID = """
+extends: {base}
+plan: {{algorithm: ring}}
+sweep:
+  samples: 0
+  limit: 2000000
+  grid:
+    plan.ranks: {{powers of two: [8, 1024]}}
+    model.exchange.size: {{log: [1 MB, 1 GB], points: {points}}}
+    cluster.tiers.1.link.bandwidth: {{linear: [100 Gb/s, 800 Gb/s], points: {points}}}
+    cluster.tiers.1.link.latency: {{linear: [1 us, 10 us], points: {points}}}
+"""
+
+
+def run(*, quick: bool) -> Iterator[Finding]:
+    """Cells per second without noise, their ratio to single evaluations, and rank-steps per second with noise."""
+    with tempfile.TemporaryDirectory() as folder:
+        points = 15 if quick else 50
+        sweep = _load(Path(folder), _GRID.format(base=shipped.quickstart().resolve(), points=points))
+        begun = time.perf_counter()
+        run_sweep(sweep, out=Path(folder) / "out")
+        rate = len(sweep) / (time.perf_counter() - begun)
+        yield at_least(
+            "cells without noise, to Parquet", rate / 1e3, "k cells/s", 1e3 / 30, f"{len(sweep):,} cells"
+        )
+
+    cells = 20
+    configs = {cell: sweep.experiment(cell * len(sweep) // cells) for cell in range(cells)}
+    for group in groups_of(configs):
+        quiet(Group(group.cells[:1], group.template, group.paths, group.values[:1]))
+    begun = time.perf_counter()
+    for cell, config in configs.items():
+        quiet(groups_of({cell: config})[0])
+    single = cells / (time.perf_counter() - begun)
+    yield at_least(
+        "the same over one at a time", rate / single, "x", 20, f"{single:,.0f} cells/s one at a time"
+    )
+
+    large = load_sweep("cluster-size", ["sweep.samples=20000"] if quick else ["sweep.samples=200000"])
+    (batch,) = batches_of(large)
+    begun = time.perf_counter()
+    table = evaluate(large, batch)
+    seconds = time.perf_counter() - begun
+    drawn = float(table.column("ranks").to_numpy() @ table.column("samples").to_numpy())
+    note = "cluster-size, compilation included"
+    yield at_least("ranks x steps with noise", drawn / seconds / 1e9, "G/s", 1, note)
+    loop = _numpy_loop(1 << 14, 50)
+    yield at_least(
+        "the same over a NumPy loop", drawn / seconds / loop, "x", 10, f"{loop / 1e6:,.0f} M/s in NumPy"
+    )
+
+
+def _numpy_loop(ranks: int, steps: int) -> float:
+    """Ranks x steps per second of the obvious way: every rank of every step, and the largest."""
+    generator = np.random.default_rng(0)
+    begun = time.perf_counter()
+    for _ in range(steps):
+        generator.lognormal(0.0, 0.02, ranks).max()
+    return ranks * steps / (time.perf_counter() - begun)
+
+
+def _load(folder: Path, text: str) -> Sweep:
+    (folder / "sweep.yaml").write_text(text)
+    return load_sweep(folder / "sweep.yaml")

@@ -1,0 +1,165 @@
+"""A sweep as a picture: step times, efficiency and what doublings bring, over one path, a curve for each point of the others.
+
+Under weak scaling every chip keeps its work, so n chips do n/T(n) of it per second, and a doubling brings 2·T(n)/T(2n).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mc.config.load_sweep import Sweep
+from mc.config.sweep_axes import numbers_of
+from mc.errors import InputError
+from mc.report.plot import INK, QUIET
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
+_MOST_CURVES = len(_COLOURS)
+RANKS = "plan.ranks"
+# What a doubling has to bring, as in `tailstep scale`.
+WORTH = 1.9
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Cells that differ in one path.
+
+    Attributes:
+        name: what the others are.
+        at: values of the path, rising.
+        rows: columns by name, in the same order.
+    """
+
+    name: str
+    at: NDArray[np.float64]
+    rows: dict[str, NDArray[np.float64]]
+
+    def doublings(self) -> NDArray[np.float64]:
+        """What doubling to each rank count brings; the first has none. Between others it is by doubling."""
+        times, steps = self.rows["step_time_mean_s"], np.log2(self.at)
+        brought = 2 ** np.diff(steps) * times[:-1] / times[1:]
+        return brought ** (1 / np.diff(steps))
+
+    def stops(self, worth: float = WORTH) -> float | None:
+        """The rank count up to which doubling pays; None if it does to the end."""
+        low = np.flatnonzero(self.doublings() < worth)
+        return None if not len(low) else float(self.at[low[0]])
+
+
+def path_to_plot(sweep: Sweep) -> str:
+    """The path that goes along the bottom: rank counts, else the one with most numbers.
+
+    Raises:
+        InputError: there is none, or there are too many curves.
+    """
+    found: dict[str, int] = {}
+    paths = iter(sweep.paths)
+    for axis in sweep.axes:
+        for column in zip(*axis.points, strict=True):
+            path = next(paths)
+            if len(axis.paths) == 1 and numbers_of(column) is not None and len(column) > 1:
+                found[path] = len(column)
+    if not found:
+        raise InputError("--plot: expected a path with several numbers to draw along; the sweep has none")
+    path = RANKS if RANKS in found else max(found, key=lambda each: found[each])
+    curves = len(sweep) // found[path]
+    if curves > _MOST_CURVES:
+        raise InputError(f"--plot: expected at most {_MOST_CURVES} curves over {path}; got {curves:,}")
+    return path
+
+
+def curves_of(sweep: Sweep, table: pa.Table, path: str) -> list[Curve]:
+    """The curves over a path, of the cells that did not fail."""
+    others = [each for each in sweep.paths if each != path]
+    members: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in sorted(table.to_pylist(), key=lambda row: row["cell"]):
+        if row["status"] == "ok":
+            values = {
+                key: str(node.plain())
+                for key, (_, node) in zip(sweep.paths, sweep.values(row["cell"]), strict=True)
+            }
+            members.setdefault(tuple(values[each] for each in others), []).append(row)
+    names = ("step_time_mean_s", "step_time_p50_s", "step_time_p99_s", "efficiency", "straggler_share")
+    found = []
+    for values, rows in members.items():
+        rows.sort(key=lambda row: row[path])
+        columns = {name: np.array([row[name] for row in rows], np.float64) for name in names}
+        name = ", ".join(
+            f"{key.rpartition('.')[2]} {value}" for key, value in zip(others, values, strict=True)
+        )
+        found.append(Curve(name or "all", np.array([row[path] for row in rows]), columns))
+    return found
+
+
+def doubling_lines(path: str, curves: Sequence[Curve]) -> list[str]:
+    """Where doubling stops paying, curve by curve; nothing over other paths than rank counts."""
+    if path != RANKS:
+        return []
+    found = []
+    for curve in curves:
+        if len(curve.at) < 2:
+            continue
+        stop, least = curve.stops(), float(curve.doublings().min())
+        if stop is None:
+            text = f"doubling pays up to {curve.at[-1]:,.0f} chips; the least that one brings is {least:.2f}x"
+        else:
+            text = f"doubling pays up to {stop:,.0f} chips; the next brings less than {WORTH}x"
+        found.append(f"{curve.name}: {text}")
+    return found
+
+
+def plot_sweep(file: Path, title: str, path: str, curves: Sequence[Curve]) -> None:
+    """Draws the curves, in the format that the suffix names."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    of_ranks = path == RANKS
+    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
+    with mpl.rc_context(style | dict.fromkeys(("text.color", "axes.labelcolor"), INK)):
+        figure = Figure(figsize=(13.0 if of_ranks else 9.5, 4.4), facecolor="white", layout="constrained")
+        panels = figure.subplots(1, 3 if of_ranks else 2)
+        for place, curve in enumerate(curves):
+            line: Any = {"color": _COLOURS[place % len(_COLOURS)], "lw": 1.8}
+            rows = curve.rows
+            panels[0].plot(curve.at, 1e3 * rows["step_time_p50_s"], label=f"{curve.name}, p50", **line)
+            panels[0].plot(
+                curve.at, 1e3 * rows["step_time_p99_s"], ls=(0, (5, 2)), label=f"{curve.name}, p99", **line
+            )
+            panels[1].plot(curve.at, 100 * rows["efficiency"], label=f"{curve.name}, efficiency", **line)
+            panels[1].plot(
+                curve.at,
+                100 * rows["straggler_share"],
+                ls=(0, (1, 1.5)),
+                label=f"{curve.name}, waiting for the slowest",
+                **line,
+            )
+            if of_ranks and len(curve.at) > 1:
+                panels[2].plot(curve.at[1:], curve.doublings(), label=curve.name, **line)
+        panels[0].set_title("step time, ms", loc="left", fontweight="bold", fontsize=11)
+        panels[1].set_title("of the step, %", loc="left", fontweight="bold", fontsize=11)
+        panels[1].set_ylim(0, 105)
+        if of_ranks:
+            panels[2].axhline(WORTH, color=QUIET, lw=0.8, ls=(0, (2, 3)))
+            panels[2].set_ylim(
+                min(1.75, *(curve.doublings().min() for curve in curves if len(curve.at) > 1)), 2.01
+            )
+            panels[2].set_title("what a doubling brings, of 2", loc="left", fontweight="bold", fontsize=11)
+        for axes in panels:
+            if curves[0].at.min() > 0:
+                axes.set_xscale("log", base=2)
+            if of_ranks:
+                axes.set_xticks(curves[0].at[:: max(1, -(-len(curves[0].at) // 5))])
+                axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
+            axes.minorticks_off()
+            axes.set_xlabel("chips" if of_ranks else path)
+            axes.grid(color="#E5E5E5", lw=0.7)
+            axes.set_axisbelow(True)
+            axes.legend(fontsize=8, frameon=False)
+            for side in ("top", "right"):
+                axes.spines[side].set_visible(False)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
