@@ -187,6 +187,18 @@ def _draw(
     return gather(compute), gather(congestion)
 
 
+def cell_of(config: ExperimentConfig, shape: tuple[int, ...], sample: int) -> tuple[int, int, int]:
+    """Where a step of a realisation was drawn: in which chunk, of how many steps, at which place.
+
+    Args:
+        config: of the run, whose model computes and then exchanges.
+        shape: of its samples, (realisations, steps).
+        sample: number of the step.
+    """
+    size = min(_CELL[config.run.method], shape[1])
+    return sample // size, size, sample % size
+
+
 def _classes(step: Step, key: jax.Array, ranks: int, realisations: int) -> Classes | None:
     """The persistent slowness and the kinds of chips of each realisation, unless every rank is drawn with its own."""
     compute = step.compute

@@ -12,14 +12,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig
-from mc.errors import InputError
 from mc.estimate import Estimate
-from mc.experiment.build_training import TrainingStep, build_training
-from mc.experiment.training_links import Disturbed, draw_states, draw_step_messages
+from mc.experiment.build_training import TrainingStep
+from mc.experiment.training_draws import TrainingDraws, draws_of_training
+from mc.experiment.training_links import Disturbed
 from mc.goodput import build_failures, goodput
 from mc.parallel import Plan, memory, recomputed_share
-from mc.pipeline import Finish, batch_for
-from mc.random import stream
+from mc.pipeline import Finish
 from mc.results import GoodputSummary, TrainingSummary
 from mc.training import (
     LinksNow,
@@ -37,8 +36,6 @@ from mc.transformer import flops, parameters
 
 # Of the waterfall, after those of a step without noise.
 NOISE_PARTS = ("straggler_wait", "routing_skew", "congestion")
-# Samples per compiled call.
-_CALL = 64
 
 Advance = Callable[[int], None]
 Floats = NDArray[np.float64]
@@ -65,23 +62,20 @@ def draw_training(config: ExperimentConfig, key: PRNGKeyArray, advance: Advance)
     Raises:
         InputError: the experiment cannot be built, or asks for a method that it does not have.
     """
-    if config.run.method == "grid":
-        raise InputError(
-            "run.method: expected `exact` or `direct` for a transformer, whose pipeline is sampled; got `grid`"
-        )
-    most = min(config.run.realisations, config.run.samples)
-    step = build_training(config, key, most)
-    realisations = most if step.remembers else 1
-    per_realisation = -(-config.run.samples // realisations)
-    method: Sampling = "direct" if step.every_rank or config.run.method == "direct" else "exact"
+    return draw_all(draws_of_training(config, key), config.run.samples, advance)
+
+
+def draw_all(draws: TrainingDraws, samples: int, advance: Advance) -> Drawn:
+    """All steps, and where their time goes."""
+    step = draws.step
     breakdown = step.quiet.breakdown
     begun = time.perf_counter()
     if not step.is_random and not step.remembers:
         # Nothing differs from one step to the next.
-        times = np.full((3, realisations, per_realisation), breakdown.step)
-        advance(config.run.samples)
+        times = np.full((3, draws.realisations, draws.per_realisation), breakdown.step)
+        advance(samples)
     else:
-        times = _draw(config, step, key, realisations, per_realisation, method, advance)
+        times = _draw(draws, samples, advance)
     sampling_s = time.perf_counter() - begun
     ranks, loads, links = times
     if loads.mean() < ranks.mean():
@@ -101,50 +95,32 @@ class _Model(eqx.Module):
     sent: Sent | None
 
 
-def _draw(
-    config: ExperimentConfig,
-    step: TrainingStep,
-    key: PRNGKeyArray,
-    realisations: int,
-    per_realisation: int,
-    method: Sampling,
-    advance: Advance,
-) -> Floats:
+def _draw(draws: TrainingDraws, samples: int, advance: Advance) -> Floats:
     """Steps with the noise of ranks, with that and loads, and with all; [3, realisations, steps]."""
-    replicas = step.quiet.lockstep.replicas
-    piece = max(1, batch_for(step.timetable) // replicas)
-    call = min(-(-per_realisation // piece) * piece, max(1, _CALL // piece) * piece)
-    calls = -(-per_realisation // call)
+    step, call, per_realisation = draws.step, draws.call, draws.per_realisation
     meeting = jax.tree.map(jnp.asarray, step.quiet.breakdown.meeting)
     model = _Model(step.work, step.noise, step.sent)
-    states = [
-        None
-        if each.links is None
-        else each.links.chain.counts(stream(key, f"links {place}"), each.count, realisations, calls * call)
-        for place, each in enumerate(step.tiers)
-    ]
     draw = eqx.filter_jit(_steps)
-    drawn = np.empty((3, realisations, calls * call))
-    for realisation in range(realisations):
-        own = jax.random.fold_in(key, realisation)
-        kept = Realisation(
-            profile=jnp.asarray(step.profile[realisation], jnp.int32),
-            factor=jnp.asarray(step.factor[realisation]),
-            load=jnp.asarray(step.load[realisation]),
-        )
-        for index in range(calls):
-            chosen = slice(index * call, (index + 1) * call)
-            sample = jnp.arange(index * call, (index + 1) * call, dtype=jnp.uint32)
-            links = disturbed = None
-            if step.tiers:
-                counts = [None if each is None else each[realisation, chosen] for each in states]
-                now = draw_states(step.tiers, counts, own, sample)
-                links, disturbed = now.now, draw_step_messages(step.step_messages, now, own, sample)
-            found = draw(step.timetable, meeting, model, kept, links, disturbed, own, sample, piece, method)
-            drawn[:, realisation, chosen] = np.asarray(found, np.float64)
+    drawn = np.empty((3, draws.realisations, draws.calls * call))
+    for realisation in range(draws.realisations):
+        for index in range(draws.calls):
+            met = draws.met(realisation, index)
+            found = draw(
+                step.timetable,
+                meeting,
+                model,
+                met.kept,
+                met.links,
+                met.messages,
+                met.key,
+                met.sample,
+                draws.piece,
+                draws.method,
+            )
+            drawn[:, realisation, index * call : (index + 1) * call] = np.asarray(found, np.float64)
             done = realisation * per_realisation + min((index + 1) * call, per_realisation)
             before = realisation * per_realisation + min(index * call, per_realisation)
-            total, samples = realisations * per_realisation, config.run.samples
+            total = draws.realisations * per_realisation
             advance(samples * done // total - samples * before // total)
     return drawn[:, :, :per_realisation]
 

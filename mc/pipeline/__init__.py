@@ -2,8 +2,8 @@
 
 `order` says what a schedule is, one file each has GPipe, 1F1B and interleaved 1F1B, ZB-H1 and DualPipe, and `registry`
 finds them by name; `levels` and `timetable` lay them out for `executor`, which runs the (max, +) recursion on batches of
-random durations (`draws`); `makespan` runs it once, without noise, `critical` for many sets of durations; `bubble` has the
-closed forms.
+random durations (`draws`); `makespan` runs it once, without noise, `replay` for a few pipelines with all that happens in them,
+`critical` for many sets of durations; `bubble` has the closed forms.
 """
 
 from mc.pipeline.bubble import bubble as bubble
@@ -29,6 +29,8 @@ from mc.pipeline.order import Order as Order
 from mc.pipeline.order import PipelineError as PipelineError
 from mc.pipeline.registry import SCHEDULES as SCHEDULES
 from mc.pipeline.registry import order_of as order_of
+from mc.pipeline.replay import Replay as Replay
+from mc.pipeline.replay import replay as replay
 from mc.pipeline.timetable import Rows as Rows
 from mc.pipeline.timetable import Timetable as Timetable
 from mc.pipeline.timetable import from_levels as from_levels

@@ -7,5 +7,7 @@ from mc.results.record import RunResult as RunResult
 from mc.results.serving import ServingSummary as ServingSummary
 from mc.results.store import read_run as read_run
 from mc.results.store import write_run as write_run
+from mc.results.trace import Slice as Slice
+from mc.results.trace import Trace as Trace
 from mc.results.training import GoodputSummary as GoodputSummary
 from mc.results.training import TrainingSummary as TrainingSummary

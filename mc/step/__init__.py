@@ -9,6 +9,7 @@ from mc.step.compute import needs_every_rank as needs_every_rank
 from mc.step.persistent import Classes as Classes
 from mc.step.persistent import Persistent as Persistent
 from mc.step.persistent import draw_classes as draw_classes
+from mc.step.persistent import factors as factors
 from mc.step.shared_noise import SharedNoise as SharedNoise
 from mc.step.step import PARTS as PARTS
 from mc.step.step import Step as Step

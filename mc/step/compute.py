@@ -99,6 +99,13 @@ class Compute(eqx.Module):
             inner = noise.unit
         return law
 
+    def law_of_one(self) -> AbstractDelay:
+        """One rank, without what is persistent and what the job has in common; what units share as if it were its own."""
+        law = self.rank
+        for noise in self.shared:
+            law = noise.law(law)
+        return law
+
     def slowest(self, classes: Classes | None = None) -> AbstractDelay:
         """The law of the slowest rank, without the job's own noise, given the classes of a realisation."""
         law = self.law_of_unit() if self.unit_law is None else self.unit_law
@@ -145,6 +152,16 @@ class Compute(eqx.Module):
         for place, noise in enumerate(self.job):
             slowest = noise.apply(slowest, stream(key, f"job {place}"), method)
         return slowest
+
+    def common_to_all(
+        self, key: PRNGKeyArray, size: int, method: Method = "exact"
+    ) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
+        """What the job's noise does in `size` steps, drawn as in `draw`: the factor and the seconds that it adds."""
+        nothing, unit = jnp.zeros(size), jnp.ones(size)
+        for place, noise in enumerate(self.job):
+            own = stream(key, f"job {place}")
+            nothing, unit = noise.apply(nothing, own, method), noise.apply(unit, own, method)
+        return unit - nothing, nothing
 
     def _draw_classes(self, key: PRNGKeyArray, size: int, classes: Classes) -> Float[Array, " size"]:
         # The slowest of each class is one draw; their maximum needs no law of its own.

@@ -12,7 +12,7 @@ links are congested) is drawn before, for whole realisations, and handed in.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 
 from mc.delays import Method, sampler
 from mc.exchange import CountedExcess, ExchangePhase
@@ -82,7 +82,7 @@ class Step(eqx.Module):
 
         def one_cell(cell):
             realisation, chunk, kinds, counts = cell
-            own = jax.random.fold_in(jax.random.fold_in(key, realisation), chunk)
+            own = _of_cell(key, realisation, chunk)
             place = jax.random.fold_in(stream(key, "places"), realisation)
             compute = self.compute.draw(
                 stream(own, "compute"), size, classes=kinds, realisation=place, method=method
@@ -98,3 +98,13 @@ class Step(eqx.Module):
             return StepDraws(compute, congestion)
 
         return jax.lax.map(one_cell, (realisations, chunks, classes, link_counts))
+
+    def common_to_all(
+        self, key: PRNGKeyArray, realisation: int, chunk: int, *, size: int, method: Method = "exact"
+    ) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
+        """The factor and the seconds that all ranks have in common in the steps of one cell, as `draw` draws them."""
+        return self.compute.common_to_all(stream(_of_cell(key, realisation, chunk), "compute"), size, method)
+
+
+def _of_cell(key: PRNGKeyArray, realisation: ArrayLike, chunk: ArrayLike) -> PRNGKeyArray:
+    return jax.random.fold_in(jax.random.fold_in(key, realisation), chunk)

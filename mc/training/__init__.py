@@ -28,6 +28,8 @@ from mc.training.lateness import Lateness as Lateness
 from mc.training.lateness import build_lateness as build_lateness
 from mc.training.lockstep import Lockstep as Lockstep
 from mc.training.lockstep import lockstep as lockstep
+from mc.training.operations import Operations as Operations
+from mc.training.operations import operations as operations
 from mc.training.prices import AbstractPrices as AbstractPrices
 from mc.training.prices import ClusterPrices as ClusterPrices
 from mc.training.prices import ManyPrices as ManyPrices
@@ -36,12 +38,15 @@ from mc.training.prices import TabulatedPrices as TabulatedPrices
 from mc.training.prices import build_prices as build_prices
 from mc.training.replicas import Meeting as Meeting
 from mc.training.replicas import ending as ending
+from mc.training.replicas import reduction as reduction
 from mc.training.routing import LoadLaw as LoadLaw
 from mc.training.routing import Routing as Routing
 from mc.training.routing import RoutingError as RoutingError
 from mc.training.routing import load_law as load_law
 from mc.training.routing import routing_of as routing_of
+from mc.training.sampler import Disturbance as Disturbance
 from mc.training.sampler import batch_of as batch_of
+from mc.training.sampler import disturbed as disturbed
 from mc.training.sampler import number_of_profiles as number_of_profiles
 from mc.training.sampler import pipelines as pipelines
 from mc.training.slowness import KernelNoise as KernelNoise

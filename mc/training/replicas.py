@@ -20,7 +20,7 @@ Plain arithmetic on whatever the times are: floats, or arrays of samples.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -212,13 +212,11 @@ def ending(
         if not meeting.reduce_hidden:
             done = done + reduce + meeting.earlier_count * meeting.earlier * stretch
         else:
-            one = part / meeting.buckets
             found: Number = 0.0
             # Parts are done from the last to the first.
             for chunk in reversed(range(chunks)):
                 ready, took = gradient_end[stage][chunk], gradient_duration[stage][chunk]
-                behind = free * took * (1.0 - 1.0 / meeting.buckets)
-                found = largest((found + part, ready - behind + part, ready + one))
+                found = reduction(part, meeting.buckets, ready, free * took, found).end
             if meeting.earlier_count:
                 # Each has the time from one micro-batch to the next, in which stages work or wait for each other.
                 period = (end[stage] - first_start[stage][0]) / (meeting.earlier_count + 1)
@@ -240,6 +238,33 @@ def ending(
     exposed = exposed + across(gathered)
     rest = meeting.optimizer + meeting.fixed + sum(meeting.blocking.values())
     return Ending(makespan + exposed + rest, exposed)
+
+
+class Reduction(NamedTuple):
+    """When the gradients of a part are reduced.
+
+    Attributes:
+        first: when its first bucket is ready, and the link is free for it.
+        end: when its last one is reduced.
+    """
+
+    first: Number
+    end: Number
+
+
+def reduction(part: Number, buckets: int, ready: Number, took: Number, before: Number) -> Reduction:
+    """The recursion over the buckets of a part, worked out.
+
+    Args:
+        part: seconds of all buckets.
+        buckets: how many.
+        ready: when the last one is.
+        took: of the pass that the gradients come from, what the link is free for.
+        before: when the part before it is reduced.
+    """
+    first = ready - took * (1.0 - 1.0 / buckets)
+    end = largest((before + part, first + part, ready + part / buckets))
+    return Reduction(maximum(before, first), end)
 
 
 def _is_nothing(seconds: Number) -> bool:

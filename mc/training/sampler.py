@@ -16,7 +16,7 @@ sample, replica and operation, and on nothing else.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,38 @@ _PER_RANK, _PER_STRETCH = 3, 2
 # A place in the tables of operations: by stage, and by batch too where replicas differ.
 _Place = Int[Array, " stages"] | Int[Array, "stages batch"]
 _Slowness = Callable[[Rows, _Place], Array]
+
+
+class Took(NamedTuple):
+    """What the operations of a level take, [stages, #batch] each: they add up.
+
+    Attributes:
+        computing: with what slows it down.
+        waiting: for messages, whatever the experts get.
+        routing: for messages to and from experts.
+        host: beyond that.
+    """
+
+    computing: Array
+    waiting: Array
+    routing: Array
+    host: Array
+
+
+class Disturbance(NamedTuple):
+    """Operations and messages of a batch of pipelines, as the recursion asks for them.
+
+    Attributes:
+        took: what operations take.
+        transfer: what messages between stages take; None where there is one.
+        late: what each of them takes beside; None for nothing.
+        batch: how many pipelines: samples by replicas, samples first.
+    """
+
+    took: Callable[[Rows], Took]
+    transfer: Transfer | None
+    late: Callable[[Rows], Array] | None
+    batch: int
 
 
 def pipelines(
@@ -68,6 +100,29 @@ def pipelines(
     Returns:
         Finish with batch axes [samples, replicas] merged, samples first.
     """
+    found = disturbed(timetable, work, noise, sent, realisation, key, sample, method=method)
+
+    def duration(rows: Rows) -> Float[Array, "stages batch"]:
+        took = found.took(rows)
+        return jnp.broadcast_to(
+            took.computing + took.waiting + took.routing + took.host, (timetable.stages, found.batch)
+        )
+
+    return completion(timetable, duration, found.batch, transfer=found.transfer, late=found.late)
+
+
+def disturbed(
+    timetable: Timetable,
+    work: Work,
+    noise: Noise,
+    sent: Sent | None,
+    realisation: Realisation,
+    key: PRNGKeyArray,
+    sample: UInt32[Array, " samples"],
+    *,
+    method: Sampling = "exact",
+) -> Disturbance:
+    """What `pipelines` runs, with the same arguments."""
     replicas, samples = realisation.profile.shape[1], sample.size
     batch = samples * replicas
     columns = jnp.repeat(sample, replicas), jnp.tile(jnp.arange(replicas, dtype=jnp.uint32), samples)
@@ -77,7 +132,7 @@ def pipelines(
     links = None if realisation.links is None else _of_batch(realisation.links)
     mix = None if work.mix is None else jnp.tile(work.mix, (1, samples))
 
-    def duration(rows: Rows) -> Float[Array, "stages batch"]:
+    def took(rows: Rows) -> Took:
         at = _places(timetable, rows)
         if mix is not None:
             at = mix * work.plain[0].size + at[:, None]
@@ -108,25 +163,16 @@ def pipelines(
             computing = computing * slowest(rows, at)
         for each in shared:
             computing = each(rows, computing)
-        return jnp.broadcast_to(
-            computing + waiting + routing * load + _column(work.host, at), (timetable.stages, batch)
-        )
+        return Took(computing, waiting, routing * load, _column(work.host, at))
 
     if sent is None:
-        return completion(timetable, duration, batch)
+        return Disturbance(took, None, None, batch)
     if links is None:
-        return completion(
-            timetable, duration, batch, transfer=Transfer(sent.seconds[0], sent.seconds[1], sent.blocking)
-        )
+        return Disturbance(took, Transfer(sent.seconds[0], sent.seconds[1], sent.blocking), None, batch)
     # Either end may be the one whose links are slow.
     ends = LinksNow(*(jnp.maximum(each, jnp.roll(each, -1, axis=1)) for each in _fields(links)))
-    return completion(
-        timetable,
-        duration,
-        batch,
-        transfer=_transfer(sent, ends),
-        late=_lateness_of_sent(timetable, sent, noise, ends, draws, method),
-    )
+    late = _lateness_of_sent(timetable, sent, noise, ends, draws, method)
+    return Disturbance(took, _transfer(sent, ends), late, batch)
 
 
 def _slowest(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mc.experiment.run_training as run_training
+import mc.experiment.training_draws as training_draws
 from mc.cli.app import main
 from mc.config import load_experiment
 from mc.experiment import run
@@ -145,8 +146,8 @@ def test_the_same_numbers_however_they_are_cut(load, monkeypatch):
     text = noisy().replace("fan_out: 2\n", f"fan_out: 2\n      {states}\n", 1)
     keys = ("run.realisations=1", "run.samples=150")
     first = run(load(text, *keys)).samples
-    monkeypatch.setattr(run_training, "_CALL", 32)
-    monkeypatch.setattr(run_training, "batch_for", lambda timetable: 32)
+    monkeypatch.setattr(training_draws, "_CALL", 32)
+    monkeypatch.setattr(training_draws, "batch_for", lambda timetable: 32)
     np.testing.assert_array_equal(run(load(text, *keys)).samples, first)
     other = run(load(text, *keys, "run.seed=4")).samples
     assert (other != first).mean() > 0.99

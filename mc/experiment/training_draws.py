@@ -1,0 +1,127 @@
+"""How the steps of a transformer are drawn: in realisations, calls of a compiled function, and pieces of a call.
+
+What a step meets (which ranks are slow, the states of links) depends on the seed and its numbers alone, so one step can be drawn
+again by itself.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, UInt32
+from numpy.typing import NDArray
+
+from mc.config import ExperimentConfig
+from mc.errors import InputError
+from mc.experiment.build_training import TrainingStep, build_training
+from mc.experiment.training_links import Disturbed, draw_states, draw_step_messages
+from mc.pipeline import batch_for
+from mc.random import stream
+from mc.training import LinksNow, Realisation, Sampling
+
+# Samples per compiled call.
+_CALL = 64
+
+
+@dataclass(frozen=True)
+class Met:
+    """What the steps of a call meet.
+
+    Attributes:
+        kept: stays during a realisation.
+        links: between stages and within them; None where nothing disturbs them.
+        messages: of the step; likewise.
+        key: of the realisation.
+        sample: numbers of the steps.
+    """
+
+    kept: Realisation
+    links: LinksNow | None
+    messages: Disturbed | None
+    key: PRNGKeyArray
+    sample: UInt32[Array, " samples"]
+
+    def only(self, place: int) -> "Met":
+        """The same for one of the steps."""
+        links, messages, sample = jax.tree.map(
+            lambda each: each[..., place : place + 1], (self.links, self.messages, self.sample)
+        )
+        return Met(self.kept, links, messages, self.key, sample)
+
+
+@dataclass(frozen=True)
+class TrainingDraws:
+    """The steps of an experiment. Make one with `draws_of_training`.
+
+    Attributes:
+        step: what is drawn of.
+        key: root key of the run.
+        realisations: of the cluster.
+        per_realisation: steps of each.
+        method: how slowest ranks are drawn.
+        piece: steps worked out at a time.
+        call: steps per compiled call, a whole number of pieces.
+    """
+
+    step: TrainingStep
+    key: PRNGKeyArray
+    realisations: int
+    per_realisation: int
+    method: Sampling
+    piece: int
+    call: int
+
+    @property
+    def calls(self) -> int:
+        """Compiled calls per realisation."""
+        return -(-self.per_realisation // self.call)
+
+    @cached_property
+    def _states(self) -> list[NDArray[np.float64] | None]:
+        steps = self.calls * self.call
+        return [
+            None
+            if each.links is None
+            else each.links.chain.counts(
+                stream(self.key, f"links {place}"), each.count, self.realisations, steps
+            )
+            for place, each in enumerate(self.step.tiers)
+        ]
+
+    def met(self, realisation: int, index: int) -> Met:
+        """What the steps of one call of a realisation meet."""
+        step, own = self.step, jax.random.fold_in(self.key, realisation)
+        kept = Realisation(
+            profile=jnp.asarray(step.profile[realisation], jnp.int32),
+            factor=jnp.asarray(step.factor[realisation]),
+            load=jnp.asarray(step.load[realisation]),
+        )
+        chosen = slice(index * self.call, (index + 1) * self.call)
+        sample = jnp.arange(chosen.start, chosen.stop, dtype=jnp.uint32)
+        if not step.tiers:
+            return Met(kept, None, None, own, sample)
+        counts = [None if each is None else each[realisation, chosen] for each in self._states]
+        now = draw_states(step.tiers, counts, own, sample)
+        return Met(kept, now.now, draw_step_messages(step.step_messages, now, own, sample), own, sample)
+
+
+def draws_of_training(config: ExperimentConfig, key: PRNGKeyArray) -> TrainingDraws:
+    """How the steps of an experiment whose model is a transformer are drawn.
+
+    Raises:
+        InputError: the experiment cannot be built, or asks for a method that it does not have.
+    """
+    if config.run.method == "grid":
+        raise InputError(
+            "run.method: expected `exact` or `direct` for a transformer, whose pipeline is sampled; got `grid`"
+        )
+    most = min(config.run.realisations, config.run.samples)
+    step = build_training(config, key, most)
+    realisations = most if step.remembers else 1
+    per_realisation = -(-config.run.samples // realisations)
+    piece = max(1, batch_for(step.timetable) // step.quiet.lockstep.replicas)
+    call = min(-(-per_realisation // piece) * piece, max(1, _CALL // piece) * piece)
+    method: Sampling = "direct" if step.every_rank or config.run.method == "direct" else "exact"
+    return TrainingDraws(step, key, realisations, per_realisation, method, piece, call)
