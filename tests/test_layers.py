@@ -43,6 +43,7 @@ FLOORS = (
     "results",
     "experiment",
     "calibration",
+    "advise",
     "sweep",
     "report",
     "cli",

@@ -10,6 +10,7 @@ import sys
 
 import typer
 
+from mc.cli.advise import advise
 from mc.cli.calibrate import calibrate
 from mc.cli.catalog import catalog
 from mc.cli.collective import collective
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(scale)
+app.command()(advise)
 app.command()(sweep)
 app.command()(merge)
 app.command()(trace)

@@ -8,7 +8,7 @@ apart, since the second derivative of log(a + b·e^x) is p(1 − p) ≤ 1/4: 0.1
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from mc.collectives import envelope
 from mc.config.axes import Axes
-from mc.fabric import Cluster, span
+from mc.fabric import Cluster, Switched, span
 from mc.parallel import Group
 from mc.training.arithmetic import Number, minimum
 
@@ -35,6 +35,8 @@ NCCL: Mapping[str, tuple[str, ...]] = {
 }
 # Of the table: from 1 KiB to 1 TiB.
 _FIRST, _LAST, _PER_OCTAVE = 10, 40, 4
+# How a group lies on the tiers of a cluster.
+Lie = tuple[Hashable, ...]
 # Prices that are kept; some ten megabytes.
 _REMEMBERED = 100_000
 
@@ -115,7 +117,8 @@ class TabulatedPrices:
     def __init__(self, source: ClusterPrices):
         """Args: source, of the prices."""
         self.source = source
-        self.tables: dict[tuple[str, Axes], PriceTable] = {}
+        self.tables: dict[tuple[str, Lie], PriceTable] = {}
+        self._lies: dict[Axes, Lie] = {}
         self._known: dict[tuple[str, Axes, float], Price] = {}
         self.tiers: dict[Axes, int] = {}
 
@@ -127,7 +130,10 @@ class TabulatedPrices:
         known = (collective, group.axes, size) if isinstance(size, float | int) else None
         if known in self._known:
             return self._known[known]
-        key = (collective, group.axes)
+        lie = self._lies.get(group.axes)
+        if lie is None:
+            lie = self._lies[group.axes] = _lie(self.source.cluster, group)
+        key = (collective, lie)
         table = self.tables.get(key)
         if table is None:
             table = self.tables[key] = _tabulate(self.source, collective, group)
@@ -200,6 +206,23 @@ class PriceTable:
 
     def _many(self, size: np.ndarray) -> np.ndarray:
         return np.vectorize(self._one, otypes=[np.float64])(size)
+
+
+def _lie(cluster: Cluster, group: Group) -> "Lie":
+    """What a price depends on: behind a switch it does not matter which of its units a group reaches."""
+    return group.size, tuple(
+        (
+            extent.index,
+            extent.units,
+            extent.even,
+            extent.fewest_ranks,
+            extent.units_in_all,
+            extent.kinds,
+            extent.most_ranks,
+            None if isinstance(extent.tier.shape, Switched) else extent.axes,
+        )
+        for extent in span(cluster, group.axes)
+    )
 
 
 @lru_cache(maxsize=1)

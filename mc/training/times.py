@@ -169,6 +169,30 @@ def times_of(plan: Plan, shape: Transformer, chip: Chip, prices: AbstractPrices)
     return _Builder(plan, shape, chip, prices).times()
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A layer of one kind, or an end of the model: seconds of each pass of one micro-batch, in the order of `PASSES`.
+
+    Attributes:
+        busy: of operations, and of messages that they wait for.
+        behind: of messages that move behind layers.
+    """
+
+    busy: tuple[Number, Number, Number]
+    behind: tuple[Number, Number, Number]
+
+
+def pieces_of(plan: Plan, shape: Transformer, chip: Chip, prices: AbstractPrices) -> dict[str, Piece]:
+    """What parts of the model are made of, without the host: a layer of each kind, the `embedding` and the `head`.
+
+    A layer has the plan's recomputation. What a part takes is never less than the sum of its pieces.
+
+    Raises:
+        ChipError: the chip does not have a format of the plan.
+    """
+    return _Builder(plan, shape, chip, prices).pieces()
+
+
 class _Builder:
     """Adds up layers of each kind, and of them the parts of the model."""
 
@@ -196,6 +220,26 @@ class _Builder:
             parts.append(tuple(known[each] for each in stage))
         step = tuple((each, self._price(each)) for each in self.messages if each.per == "step")
         return Times(tuple(parts), (self._transfer("forward"), self._transfer("backward")), step)
+
+    def pieces(self) -> dict[str, Piece]:
+        """Each piece alone."""
+        found = {kind: self._layer(kind, self.plan.recompute) for kind in self.shape.kind_counts}
+        for name, segment in (("embedding", _embedding), ("head", _head)):
+            found[name] = {each: _Pass() for each in PASSES}
+            self._add(found[name], segment(self.shape, self.plan.split), "none")
+        return {name: self._piece(passes) for name, passes in found.items()}
+
+    def _piece(self, passes: dict[str, _Pass]) -> Piece:
+        def busy(one: _Pass) -> Number:
+            tokens = maximum(one.to_nodes, one.to_ranks) if self.plan.ep > 1 else 0.0
+            return one.work.compute + sum(one.waiting.values()) + tokens
+
+        forward, inputs, weights = (passes[name] for name in PASSES)
+        behind = [sum(one.behind.values()) for one in (forward, inputs, weights)]
+        return Piece(
+            (busy(forward), busy(inputs), busy(weights)),
+            (behind[0], behind[1], behind[2]),
+        )
 
     def _price(self, message: Message) -> Price:
         return self.prices.price(message.collective, message.group, message.bytes)

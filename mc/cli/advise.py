@@ -1,0 +1,96 @@
+"""`tailstep advise`: the best of all plans, or what each figure of the hardware is worth."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mc.cli.options import Overrides
+from mc.config import load_experiment
+
+
+def advise(
+    config: Annotated[
+        str, typer.Argument(help="An experiment file, or a shipped one by name.", show_default=False)
+    ],
+    count: Annotated[int, typer.Option(help="How many of the best plans to show.", min=1, max=100)] = 5,
+    samples: Annotated[
+        int,
+        typer.Option(
+            help="Steps to draw of each of these, to rank them by p99; 0 for none.", min=0, max=10**6
+        ),
+    ] = 0,
+    within: Annotated[
+        float,
+        typer.Option(
+            help="Evaluate also plans that are slower than these by up to this part.", min=0.0, max=10.0
+        ),
+    ] = 0.0,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw step time against memory, or worth (.svg, .png, .pdf).",
+            show_default=False,
+        ),
+    ] = None,
+    overrides: Overrides = None,
+    *,
+    plans: Annotated[
+        bool, typer.Option("--plans", help="Search all plans for the model on its chips.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of a table.")
+    ] = False,
+) -> None:
+    """Say what to change: by how much each figure of the hardware changes the step, or which plan is best.
+
+    With --plans every plan of the transformer is evaluated, or a bound shows that it cannot be among the best.
+    """
+    from mc.report import progress
+    from mc.report.advise import (
+        plans_json,
+        plans_table,
+        plot_plans,
+        plot_worth,
+        worth_json,
+        worth_table,
+    )
+    from mc.report.plot import check_plot
+
+    if plot is not None:
+        check_plot(plot)
+    experiment = load_experiment(config, overrides or ())
+    if plans:
+        # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
+        from mc.advise.rank import by_tail
+        from mc.advise.search import plans_in, search
+
+        with progress("searching", total=plans_in(experiment)) as advance:
+            found = search(experiment, count, within=within, advance=advance)
+        drawn = ()
+        if samples:
+            with progress("sampling", total=samples * len(found.best)) as advance:
+                drawn = by_tail(experiment, found.best, samples, advance)
+        table, plain = plans_table(found, drawn), plans_json(found, drawn)
+        if plot is not None:
+            plot_plans(plot, found)
+    else:
+        from mc.advise.worth import worth
+
+        # In percent, since how many figures there are shows only once the plan is built.
+        with progress("evaluating, %", total=100) as advance:
+            worths = worth(experiment, lambda done, of: advance(100 * done // of - 100 * (done - 1) // of))
+        table, plain = worth_table(worths), worth_json(worths)
+        if plot is not None:
+            plot_worth(plot, worths)
+    if as_json:
+        print(json.dumps(plain, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console()
+    # A pipe has no width (rich takes 80); the table needs more.
+    console.width = max(console.width, Console(width=500).measure(table).maximum)
+    console.print(table)

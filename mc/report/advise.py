@@ -1,0 +1,211 @@
+"""The reports of `tailstep advise`: the best plans, and what figures of the hardware are worth."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mc.config.recompute import recompute_text
+from mc.report.plot import INK, QUIET
+from mc.report.times import duration
+
+if TYPE_CHECKING:
+    from mc.advise.rank import Drawn
+    from mc.advise.search import Evaluated, SearchResult
+    from mc.advise.worth import Worths
+
+_BLUE, _ORANGE = "#0072B2", "#D55E00"
+_SIZES = ("tp", "cp", "pp", "dp", "ep")
+
+
+def plans_json(found: "SearchResult", drawn: Sequence["Drawn"]) -> dict[str, Any]:
+    """The search as plain data, SI units in the keys."""
+    return {
+        "name": found.name,
+        "ranks": found.ranks,
+        "plans": found.total,
+        "refused": found.refused,
+        "pruned": found.pruned,
+        "evaluated": found.evaluated,
+        "memory_available_bytes": found.available,
+        "written": None if found.written is None else _plan_json(found.written),
+        "best": [_plan_json(each) for each in found.best],
+        "front": [_plan_json(each) for each in found.front],
+        "by_p99": [
+            {
+                **_plan_json(each.found),
+                "mean_s": _interval(each.mean),
+                "p99_s": _interval(each.p99),
+            }
+            for each in drawn
+        ],
+    }
+
+
+def _interval(estimate: Any) -> dict[str, float | None]:
+    bounds = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {name: float(value) if abs(value) < float("inf") else None for name, value in bounds.items()}
+
+
+def _plan_json(one: "Evaluated") -> dict[str, Any]:
+    plan = one.plan
+    again = plan.recompute
+    return {
+        "step_time_s": one.step,
+        "memory_bytes": one.memory,
+        "fits": one.fits,
+        "mfu": one.mfu,
+        "bubble_fraction": one.bubble_fraction,
+        "exposed_s": one.exposed,
+        "plan": {
+            **{name: getattr(plan, name) for name in _SIZES},
+            "order": list(plan.order),
+            "micro_batch": plan.micro_batch,
+            "micro_batches": plan.micro_batches,
+            "schedule": plan.schedule,
+            "chunks": plan.chunks,
+            "balance_ends": plan.config.balance_ends,
+            "recompute": again if isinstance(again, str) else list(again),
+            "zero": plan.zero,
+        },
+    }
+
+
+def plans_table(found: "SearchResult", drawn: Sequence["Drawn"]) -> RenderableType:
+    """The best plans, the one that the file says, and what became of all."""
+    title = Text(f"The best plans of {found.name}", style="bold")
+    table = Table(box=None, pad_edge=False)
+    for name in ("", *_SIZES, "batch", "schedule", "again", "ZeRO", "order", "step", "MFU", "memory"):
+        table.add_column(
+            name, justify="left" if name in ("", "schedule", "again", "order") else "right", no_wrap=True
+        )
+    tails = {id(each.found): each for each in drawn}
+    if drawn:
+        table.add_column("mean", justify="right")
+        table.add_column("p99", justify="right")
+    rows = [(str(place), each) for place, each in enumerate([one.found for one in drawn] or found.best, 1)]
+    if found.written is not None:
+        rows.append(("file", found.written))
+    for name, each in rows:
+        cells = _cells(name, each)
+        if id(each) in tails:
+            tail = tails[id(each)]
+            cells += [duration(tail.mean.value), duration(tail.p99.value)]
+        table.add_row(*cells)
+    return Group(title, table, *_counts(found))
+
+
+def _cells(name: str, one: "Evaluated") -> list[str]:
+    plan = one.plan
+    chunks = f" x {plan.chunks}" if plan.schedule == "interleaved" else ""
+    again = plan.recompute if isinstance(plan.recompute, str) else recompute_text(plan.recompute)
+    return [
+        name,
+        *(str(getattr(plan, each)) for each in _SIZES),
+        str(plan.micro_batch),
+        f"{plan.schedule}{chunks}",
+        again,
+        str(plan.zero),
+        " ".join(each for each in plan.order if getattr(plan, each) > 1),
+        duration(one.step),
+        f"{100 * one.mfu:.1f} %",
+        f"{one.memory / 1e9:.1f} GB{'' if one.fits else ' *'}",
+    ]
+
+
+def _counts(found: "SearchResult") -> list[Text]:
+    lines = [Text(""), Text(f"{found.total:,} combinations:")]
+    lines += [Text(f"{count:>14,}  refused: {reason}") for reason, count in found.refused.items()]
+    lines += [
+        Text(f"{count:>14,}  too slow by the bound of {reason}") for reason, count in found.pruned.items()
+    ]
+    lines.append(Text(f"{found.evaluated:>14,}  evaluated"))
+    if found.written is not None:
+        gain = found.written.step / found.best[0].step - 1
+        lines.append(Text(f"The best is {100 * gain:.2f} % faster than the plan of the file."))
+        if not found.written.fits:
+            lines.append(Text("* does not fit into a chip's memory"))
+    return lines
+
+
+def plot_plans(file: Path, found: "SearchResult") -> None:
+    """Draws the front of step time and memory."""
+    axes, save = _axes(file)
+    memory = [each.memory / 1e9 for each in found.front]
+    axes.step(memory, [each.step for each in found.front], where="pre", color=_BLUE, lw=1.4)
+    axes.plot(
+        memory, [each.step for each in found.front], "o", color=_BLUE, ms=4, label="no other beats both"
+    )
+    if found.written is not None:
+        axes.plot(
+            found.written.memory / 1e9, found.written.step, "D", color=_ORANGE, ms=6, label="the file's"
+        )
+    if found.available is not None:
+        axes.axvline(found.available / 1e9, color=QUIET, lw=0.8, ls=(0, (2, 3)), label="a chip has")
+    axes.set_xlabel("memory of the fullest rank, GB")
+    axes.set_ylabel("step, s")
+    axes.legend(frameon=False)
+    save()
+
+
+def worth_json(found: "Worths") -> dict[str, Any]:
+    """Elasticities as plain data."""
+    return {
+        "name": found.name,
+        "step_time_s": found.step,
+        "elasticities": [
+            {
+                "number": each.name,
+                "value": each.number,
+                "elasticity": each.elasticity,
+                "low": each.low,
+                "high": each.high,
+            }
+            for each in found.worths
+        ],
+    }
+
+
+def worth_table(found: "Worths") -> RenderableType:
+    """What one percent more of each figure does, the most first."""
+    title = Text(f"{found.name}: a step takes {duration(found.step)} without noise", style="bold")
+    table = Table(box=None, pad_edge=False)
+    for name in ("1 % more of", "is now", "changes the step by", "with less", "with more"):
+        table.add_column(name, justify="left" if name == "1 % more of" else "right", no_wrap=True)
+    for each in found.worths:
+        shown = (each.elasticity, *each.sides)
+        table.add_row(each.name, f"{each.number:.4g}", *(f"{one:+.4f} %" for one in shown))
+    return Group(title, table)
+
+
+def plot_worth(file: Path, found: "Worths") -> None:
+    """Draws elasticities as bars."""
+    axes, save = _axes(file)
+    shown = found.worths[:15][::-1]
+    axes.barh([each.name for each in shown], [each.elasticity for each in shown], color=_BLUE)
+    axes.set_xlabel("% of the step for 1 % more")
+    save()
+
+
+def _axes(file: Path) -> tuple[Any, Any]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
+    style |= dict.fromkeys(("text.color", "axes.labelcolor"), INK)
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(7.5, 4.4), facecolor="white", layout="constrained")
+        axes = figure.subplots()
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.grid(color="#E5E5E5", lw=0.7)
+    axes.set_axisbelow(True)
+
+    def save() -> None:
+        with mpl.rc_context(style):
+            figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
+
+    return axes, save
