@@ -98,7 +98,7 @@ def plans_table(found: "SearchResult", drawn: Sequence["Drawn"]) -> RenderableTy
     return Group(title, table, *_counts(found))
 
 
-def _cells(name: str, one: "Evaluated") -> list[str]:
+def _cells(name: str, one: "Evaluated") -> list[str | Text]:
     plan = one.plan
     chunks = f" x {plan.chunks}" if plan.schedule == "interleaved" else ""
     again = plan.recompute if isinstance(plan.recompute, str) else recompute_text(plan.recompute)
@@ -107,7 +107,8 @@ def _cells(name: str, one: "Evaluated") -> list[str]:
         *(str(getattr(plan, each)) for each in _SIZES),
         str(plan.micro_batch),
         f"{plan.schedule}{chunks}",
-        again,
+        # A list of parts has brackets, which are no markup.
+        Text(again),
         str(plan.zero),
         " ".join(each for each in plan.order if getattr(plan, each) > 1),
         duration(one.step),
