@@ -14,6 +14,7 @@ from mc.cli.advise import advise
 from mc.cli.calibrate import calibrate
 from mc.cli.catalog import catalog
 from mc.cli.collective import collective
+from mc.cli.diff import diff
 from mc.cli.explain import explain
 from mc.cli.import_logs import import_logs
 from mc.cli.optics import optics
@@ -39,6 +40,7 @@ app.command()(scale)
 app.command()(advise)
 app.command()(sweep)
 app.command()(merge)
+app.command()(diff)
 app.command()(trace)
 app.command()(explain)
 app.command()(collective)
