@@ -15,8 +15,10 @@ from mc.cli.calibrate import calibrate
 from mc.cli.catalog import catalog
 from mc.cli.collective import collective
 from mc.cli.diff import diff
+from mc.cli.doctor import doctor
 from mc.cli.explain import explain
 from mc.cli.import_logs import import_logs
+from mc.cli.init import init
 from mc.cli.optics import optics
 from mc.cli.ridge import ridge
 from mc.cli.run import run
@@ -35,6 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(init)
 app.command()(run)
 app.command()(scale)
 app.command()(advise)
@@ -52,6 +55,7 @@ app.command()(catalog)
 app.command()(validate)
 app.command()(show)
 app.command()(schema)
+app.command()(doctor)
 
 
 def main() -> None:
