@@ -24,6 +24,8 @@ class Chip(StrictModel):
         memory_size: bytes.
         memory_bandwidth: bytes/s.
         power: design power of the chip or module, watts; None if no figure is known.
+        idle_power: what it draws while it waits, watts; None likewise.
+        host_power: what the rest of its node or rack draws for each chip, without network cards, watts; None likewise.
         efficiency: what is reached of the peaks, the set of its generation; None if nobody fitted one.
         scale_up_link: id of the link that joins the chips of a node, rack or pod.
         scale_out_link: id of the network link that such chips usually come with; None if there
@@ -39,6 +41,8 @@ class Chip(StrictModel):
     memory_size: SizeFigure
     memory_bandwidth: BandwidthFigure
     power: PowerFigure | None = None
+    idle_power: PowerFigure | None = None
+    host_power: PowerFigure | None = None
     efficiency: EfficiencyFigures | None = None
     scale_up_link: Text | None = None
     scale_out_link: Text | None = None
@@ -51,6 +55,8 @@ class Chip(StrictModel):
             "memory_size": self.memory_size,
             "memory_bandwidth": self.memory_bandwidth,
             "power": self.power,
+            "idle_power": self.idle_power,
+            "host_power": self.host_power,
         }
         peaks = {f"peak.{number_format}": figure for number_format, figure in self.peak.items()}
         reached = {} if self.efficiency is None else self.efficiency.figures

@@ -7,7 +7,15 @@ that counts everywhere else, is derived.
 
 from typing import Literal, get_args
 
-from mc.catalog.figure import BandwidthFigure, EnergyPerBitFigure, Figure, LengthFigure, Text, TimeFigure
+from mc.catalog.figure import (
+    BandwidthFigure,
+    EnergyPerBitFigure,
+    Figure,
+    LengthFigure,
+    PowerFigure,
+    Text,
+    TimeFigure,
+)
 from mc.catalog.protocol import ProtocolTable
 from mc.document import StrictModel
 
@@ -30,6 +38,8 @@ class LinkFigures(StrictModel):
         latency: seconds for one small message from rank to rank (see `docs/catalog.md`).
         energy_per_bit: joules for one bit over the link, both ends together, switches left out; None if no
             figure is known.
+        adapter_power: of a network card without its module, watts; None for links inside of a node or rack.
+        port_power: of one port of a switch without its module, watts; None likewise.
         reach: metres; None if it has no meaning.
         protocols: how communication libraries send over it; None if no library's constants are known. In the
             file the id of a table in `protocols.yaml`.
@@ -44,6 +54,8 @@ class LinkFigures(StrictModel):
     duplex: Literal["sum", "each"]
     latency: TimeFigure
     energy_per_bit: EnergyPerBitFigure | None = None
+    adapter_power: PowerFigure | None = None
+    port_power: PowerFigure | None = None
     reach: LengthFigure | None = None
     protocols: ProtocolTable | None = None
     note: Text | None = None
@@ -60,6 +72,8 @@ class LinkFigures(StrictModel):
             "bandwidth": self.bandwidth,
             "latency": self.latency,
             "energy_per_bit": self.energy_per_bit,
+            "adapter_power": self.adapter_power,
+            "port_power": self.port_power,
             "reach": self.reach,
         }
         own = {key: figure for key, figure in named.items() if figure is not None}

@@ -16,6 +16,7 @@ from mc.cli.catalog import catalog
 from mc.cli.collective import collective
 from mc.cli.diff import diff
 from mc.cli.doctor import doctor
+from mc.cli.energy import energy
 from mc.cli.explain import explain
 from mc.cli.import_logs import import_logs
 from mc.cli.init import init
@@ -49,6 +50,7 @@ app.command()(explain)
 app.command()(collective)
 app.command()(ridge)
 app.command()(optics)
+app.command()(energy)
 app.command("import")(import_logs)
 app.command()(calibrate)
 app.command()(catalog)

@@ -62,7 +62,7 @@ def ridge(
     if wrong:
         raise InputError(f"{wrong[0]}: expected none with CONFIG, whose chip, formats and tiers are its own")
     experiment = load_experiment(config, overrides or ())
-    from mc.cli.plan_traffic import plan_load
+    from mc.experiment.plan_traffic import plan_load
     from mc.report.ridge import load_json, load_table
     from mc.report.ridge_plot import plot_load
 

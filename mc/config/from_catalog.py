@@ -26,6 +26,8 @@ def _link(name: str) -> dict[str, Any]:
         duplex=link.duplex,
         latency=_text(link.latency),
         energy=_text(link.energy_per_bit),
+        adapter_power=_text(link.adapter_power),
+        port_power=_text(link.port_power),
         reach=_text(link.reach),
         protocols=None if link.protocols is None else [each.values() for each in link.protocols.protocols],
     )
@@ -39,6 +41,8 @@ def _chip(name: str) -> dict[str, Any]:
         memory_size=_text(chip.memory_size),
         memory_bandwidth=_text(chip.memory_bandwidth),
         power=_text(chip.power),
+        idle_power=_text(chip.idle_power),
+        host_power=_text(chip.host_power),
         efficiency=None if chip.efficiency is None else chip.efficiency.values(),
     )
 

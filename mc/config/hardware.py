@@ -26,6 +26,8 @@ class LinkConfig(StrictModel):
         duplex: `each` if the bandwidth is that of one direction, `sum` if it adds both.
         latency: seconds from sender to receiver for a message of no size.
         energy: joules per bit moved.
+        adapter_power: watts of a network card, without its module; None where chips or hosts have it.
+        port_power: watts of one port of a switch, without its module; None where hosts have the switches, if there are any.
         reach: metres.
         protocols: the ways to send over it, of which a collective takes the fastest; without any, the link is
             one line of latency and bandwidth.
@@ -36,6 +38,8 @@ class LinkConfig(StrictModel):
     duplex: Literal["each", "sum"]
     latency: Time
     energy: EnergyPerBit | None = None
+    adapter_power: Power | None = None
+    port_power: Power | None = None
     reach: Length | None = None
     protocols: Annotated[tuple[ProtocolConfig, ...], Field(strict=False, min_length=1)] | None = None
 
@@ -81,7 +85,9 @@ class ChipConfig(StrictModel):
         peak: dense peak rates.
         memory_size: bytes.
         memory_bandwidth: bytes/s.
-        power: watts.
+        power: watts while it computes.
+        idle_power: watts while it waits.
+        host_power: watts of the rest of its node or rack, for one chip, without network cards.
         efficiency: what is reached of the peaks; the defaults of `EfficiencyConfig` if left out.
     """
 
@@ -90,6 +96,8 @@ class ChipConfig(StrictModel):
     memory_size: PositiveSize | None = None
     memory_bandwidth: Bandwidth | None = None
     power: Power | None = None
+    idle_power: Power | None = None
+    host_power: Power | None = None
     efficiency: EfficiencyConfig | None = None
 
 

@@ -1,12 +1,18 @@
 """Runs that serve: parts add up, latencies follow from steps, results are kept and read back."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from mc.cli.app import app
+from mc.errors import InputError
 from mc.experiment import run
+from mc.experiment.serving_front import serving_front
 from mc.report import run_json
+from mc.report.serving_plot import plot_serving
 from mc.results import read_run, write_run
 from tests.inference.servers import MIXTURE, experiment
 
@@ -103,3 +109,41 @@ def test_slow_chips_are_in_the_tail_of_answers():
     assert noisy.realisations == 4
     assert np.ptp(noisy.samples.mean(axis=1)) > 0
     assert noisy.serving.tpot["p99"].value > quiet.serving.tpot["p99"].value
+
+
+@pytest.fixture(scope="module")
+def points():
+    return serving_front(experiment({"tp": 4, "batch": 8}, latency="2 us", memory_size="2 GB"))
+
+
+def test_the_front_is_what_nothing_beats(points):
+    assert {each.tp for each in points} == {1, 2, 4, 8}
+    for each in points:
+        beaten = any(
+            other.tpot <= each.tpot
+            and other.tokens_per_s_per_chip >= each.tokens_per_s_per_chip
+            and (other.tpot, other.tokens_per_s_per_chip) != (each.tpot, each.tokens_per_s_per_chip)
+            for other in points
+        )
+        assert each.is_best is not beaten
+
+
+def test_larger_batches_take_longer_and_make_more(points):
+    for tp in (1, 8):
+        own = [each for each in points if each.tp == tp]
+        assert [each.batch for each in own] == sorted(each.batch for each in own)
+        assert all(one.tpot < other.tpot for one, other in pairwise(own))
+        assert own[-1].tokens_per_s_per_chip > 4 * own[0].tokens_per_s_per_chip
+
+
+def test_the_front_is_drawn(points, tmp_path):
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "front.svg"
+    plot_serving(file, "test", points)
+    assert "tp 8" in file.read_text(encoding="utf-8") or file.stat().st_size > 10_000
+
+
+def test_only_serving_has_a_front(tmp_path):
+    done = CliRunner().invoke(app, ["run", "quickstart", "--plot", str(tmp_path / "x.svg")])
+    assert isinstance(done.exception, InputError)
+    assert "--plot: expected an experiment with `serving`" in str(done.exception)
