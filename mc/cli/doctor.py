@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mc.results.provenance import software
-
 if TYPE_CHECKING:
     from mc.experiment.checkup import Checkup
 
@@ -23,6 +21,9 @@ def doctor(
 
     Exits with 1 if something does not work; slow is no failure.
     """
+    # Here, so that `--help` loads neither NumPy nor Parquet.
+    from mc.results.provenance import software
+
     found: dict[str, Any] = {"software": software(), "memory_bytes": _memory()}
     problems, warnings = [], []
     try:

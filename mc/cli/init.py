@@ -15,7 +15,6 @@ from mc.catalog import chips, links
 from mc.config import load_experiment, load_model
 from mc.document import did_you_mean
 from mc.errors import InputError
-from mc.parallel import checked_plan
 
 _TIERS = ("scale-up", "scale-out")
 _CHIP, _CHIPS, _NODE, _MODEL = "H100", 1024, 8, "llama3-8b"
@@ -112,6 +111,9 @@ def _checked(answers: _Answers) -> str:
         text = _text(answers, _simple_plan(answers))
         _load(text)
         return text
+    # Here, so that `--help` does not load NumPy.
+    from mc.parallel import checked_plan
+
     refusal: InputError | None = None
     for tp, pp, ep in _cuts(answers):
         text = _text(answers, _plan(answers, tp, pp, ep))

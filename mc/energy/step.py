@@ -23,10 +23,13 @@ A facility takes `overhead` (PUE) times that: cooling, conversion.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mc.config.cluster import ClusterConfig, TierConfig
 from mc.errors import InputError
-from mc.parallel import Traffic
+
+if TYPE_CHECKING:
+    from mc.parallel import Traffic
 
 _BITS = 8
 
@@ -156,7 +159,7 @@ def chips_within(facility: Facility, watts_per_rank: float, replica: int) -> int
 
 def step_energy(
     cluster: ClusterConfig,
-    sent: Sequence[Traffic],
+    sent: "Sequence[Traffic]",
     *,
     ranks: int,
     seconds: float,
@@ -203,7 +206,7 @@ def step_energy(
     )
 
 
-def _tiers(tiers: Sequence[TierConfig], sent: Sequence[Traffic], seconds: float) -> tuple[TierEnergy, ...]:
+def _tiers(tiers: Sequence[TierConfig], sent: "Sequence[Traffic]", seconds: float) -> tuple[TierEnergy, ...]:
     crossing = [sum(each.mean_bytes for each in sent if each.tier == tier) for tier in range(len(tiers))]
     found, inner = [], False
     for index, tier in enumerate(tiers):

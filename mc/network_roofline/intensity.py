@@ -12,8 +12,11 @@ it: a compute-bound dimension may still be waited for, where the plan does not o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from mc.parallel import Traffic
+if TYPE_CHECKING:
+    from mc.parallel import Traffic
+
 
 ALL = "all"
 
@@ -103,7 +106,7 @@ class Load:
     totals: tuple[Point, ...]
 
 
-def plan_points(sent: Sequence[Traffic], roofs: Sequence[Roof], flop: float) -> Load:
+def plan_points(sent: "Sequence[Traffic]", roofs: Sequence[Roof], flop: float) -> Load:
     """Points of a plan.
 
     Args:
