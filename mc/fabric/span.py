@@ -209,31 +209,39 @@ class _Counts(NamedTuple):
 _Varied = tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def _counted(
     fan_outs: tuple[FanOut, ...],
     varied: _Varied,
     axes: Axes,
     side_by_side: bool,  # noqa: FBT001
 ) -> tuple[_Counts, ...]:
-    """What `Extent` says of each tier, counted rank by rank; structure only, so it is counted once."""
-    firsts = [np.arange(layout_size(fan_outs) + 1), *starts(fan_outs)]
-    groups = _groups(axes, firsts[0].size - 1) if side_by_side else np.arange(count(axes))[None]
-    of_group = np.repeat(np.arange(groups.shape[0]), groups.shape[1])
+    """What `Extent` says of each tier, counted rank by rank; structure only, so it is counted once.
+
+    Ranks rise within a group, so those in one unit follow one another: each tier starts from the units that the groups reach
+    in the tier below.
+    """
+    firsts = starts(fan_outs)
+    groups = _groups(axes, layout_size(fan_outs)) if side_by_side else np.arange(count(axes))[None]
     ranks = groups.ravel()
-    # Per tier and before it for ranks themselves, which unit a rank is in.
-    units = [np.searchsorted(first, ranks, side="right") - 1 for first in firsts]
+    of_group = np.repeat(np.arange(groups.shape[0]), groups.shape[1])
+    own = np.arange(ranks.size)
+    held = np.ones(ranks.size, np.int64)
+    reached, group, in_unit = ranks, of_group, ranks
     found: list[_Counts] = []
     for index, variations in enumerate(varied):
-        # Each group's share of a unit is counted by itself.
-        _, where, held = _numbered(of_group, units[index])
-        own, _, _ = _numbered(of_group, units[index + 1])
-        members = np.bincount(own[where])
+        above = np.searchsorted(firsts[index], reached, side="right") - 1
+        begins = np.flatnonzero(_differs(group) | _differs(above))
+        members = np.diff(np.append(begins, reached.size))
+        # Of each rank, which of all these pairs of a group and a unit it is in.
+        own = np.repeat(np.arange(begins.size), members)[own] if any(varied) else own
         holds = np.zeros((len(variations), ranks.size), np.bool_)
         for row, (of, chosen) in zip(holds, variations, strict=True):
-            row[:] = np.isin(units[of + 1], chosen)
-        sizes = np.diff(firsts[index])[units[index][where]]
-        in_all = np.bincount(of_group[where])
+            # Before the innermost tier come ranks themselves.
+            units = ranks if of < 0 else np.searchsorted(firsts[of], ranks, side="right") - 1
+            row[:] = np.isin(units, chosen)
+        sizes = np.ones(1, np.int64) if index == 0 else np.diff(firsts[index - 1])[in_unit]
+        in_all = np.bincount(group)
         found.append(
             _Counts(
                 int(members.max()),
@@ -245,7 +253,14 @@ def _counted(
                 int(held.max()),
             )
         )
+        held = np.add.reduceat(held, begins)
+        reached, group, in_unit = reached[begins], group[begins], above[begins]
     return tuple(found)
+
+
+def _differs(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a number is another than the one before it."""
+    return np.append(True, numbers[1:] != numbers[:-1])
 
 
 def _groups(axes: Axes, size: int) -> NDArray[np.int64]:
@@ -261,16 +276,6 @@ def _groups(axes: Axes, size: int) -> NDArray[np.int64]:
     return first[:, None] + one
 
 
-def _numbered(
-    group: NDArray[np.int64], unit: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of group and unit, numbered: the number of each rank's, a rank of each, and how many ranks each has."""
-    _, where, number, held = np.unique(
-        group * (unit.max() + 1) + unit, return_index=True, return_inverse=True, return_counts=True
-    )
-    return number.ravel(), where, held
-
-
 def _kinds(members: NDArray[np.int64], holds: NDArray[np.bool_], own: NDArray[np.int64]) -> tuple[Kind, ...]:
     """The distinct pairs of (units below, combinations of variations) among the units of a tier."""
     links: dict[int, list[Combination]] = {}
@@ -280,8 +285,17 @@ def _kinds(members: NDArray[np.int64], holds: NDArray[np.bool_], own: NDArray[np
         named = [tuple(np.flatnonzero(column).tolist()) for column in combinations.T]
         for pair in np.unique(own * len(named) + which.ravel()).tolist():
             links.setdefault(pair // len(named), []).append(named[pair % len(named)])
+    if not links:
+        return tuple(Kind(int(size), int(number)) for size, number in zip(*_in_order(members), strict=True))
     counts: dict[tuple[int, tuple[Combination, ...]], int] = {}
     for unit, size in enumerate(members.tolist()):
         key = (size, tuple(sorted(links.get(unit, [()]))))
         counts[key] = counts.get(key, 0) + 1
     return tuple(Kind(size, count, each) for (size, each), count in counts.items())
+
+
+def _in_order(members: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct numbers and how often each occurs, in the order in which they first do."""
+    sizes, first, number = np.unique(members, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return sizes[order], number[order]
