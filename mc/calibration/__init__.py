@@ -7,6 +7,7 @@ of collectives are fitted by robust least squares (`fit.py`), one rank's jitter 
 
 from mc.calibration.bootstrap import bootstrap as bootstrap
 from mc.calibration.bootstrap import bootstrap_interval as bootstrap_interval
+from mc.calibration.choose import chosen as chosen
 from mc.calibration.curves import Curve as Curve
 from mc.calibration.curves import curves_of as curves_of
 from mc.calibration.fit import Fit as Fit

@@ -1,67 +1,30 @@
 """What a fit may change: numbers of a configuration, each in a space without borders and with a prior.
 
-A positive number is fitted as its logarithm, a share as its log-odds, each in units of the prior's standard
-deviation there, so a fit sees standard normal coordinates z: value = exp(log m + s·z), or 1/(1 + exp(−(logit m + s·z))).
-The prior's centre m is what the configuration says; its spread s depends on the kind of figure: loose, a factor of about two,
-since a catalog knows hardware and not the software on it.
+A fit sees standard normal coordinates z, one for each number, which `transforms.py` turns into figures that are positive, shares, at
+least 1, parts of a whole or in order. The prior's centre is what the configuration says; how far it may be off depends on
+the kind of figure (`kinds.py`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
+from scipy import stats
 
+from mc.calibration.kinds import Space, kind_at
 from mc.calibration.paths import CalibrationError, replaced, value_at
+from mc.calibration.transforms import Transform
 from mc.document import StrictModel
 from mc.units import Dimension
 
 Model = TypeVar("Model", bound=StrictModel)
-Space = Literal["positive", "share"]
-# How far a share may be from 0 and 1 at the start; at the border there is no slope.
-_EDGE = 0.02
-
-
-@dataclass(frozen=True)
-class FigureKind:
-    """What is known of a figure by its name alone.
-
-    Attributes:
-        dimension: for printing.
-        space: of its values.
-        spread: of the prior, a standard deviation of the logarithm or the log-odds.
-    """
-
-    dimension: Dimension
-    space: Space
-    spread: float
-
-
-_TIME = FigureKind(Dimension.TIME, "positive", 0.7)
-_LIMIT = FigureKind(Dimension.BANDWIDTH, "positive", 0.7)
-# How a library cuts messages into channels is in its source; data between two sizes would bend it at will.
-_CHANNEL = FigureKind(Dimension.SIZE, "positive", 0.2)
-_RATIO = FigureKind(Dimension.RATIO, "positive", 0.5)
-KINDS = {
-    "latency": _TIME,
-    "base_latency": _TIME,
-    "hop_latency": _TIME,
-    "inner_hop_latency": _TIME,
-    "efficiency": FigureKind(Dimension.RATIO, "share", 0.7),
-    # Nameplates are seldom wrong; what is reached of them is the efficiency.
-    "bandwidth": FigureKind(Dimension.BANDWIDTH, "positive", 0.3),
-    "bandwidth_cap": _LIMIT,
-    "channel_bandwidth": FigureKind(Dimension.BANDWIDTH, "positive", 0.5),
-    "channel_size": _CHANNEL,
-    "channel_size_per_rank": _CHANNEL,
-    "reduction_buffer": _CHANNEL,
-    "oversubscription": _RATIO,
-    "links_per_rank": _RATIO,
-}
+# Draws of the posterior for intervals of figures that depend on several coordinates.
+_DRAWS = 4000
 
 
 @dataclass(frozen=True)
@@ -71,9 +34,12 @@ class Parameter:
     Attributes:
         paths: where it stands; all places get the same value.
         center: of the prior, and where the first descent starts.
-        spread: of the prior: standard deviation of the logarithm or the log-odds.
+        spread: of the prior: standard deviation in the space of the coordinates.
         space: of its values.
         dimension: for printing.
+        group: of parts of a whole, or states in order: the name of all of them.
+        rest: of parts of a whole: the path of what the others leave.
+        limit: of a share: what it is a share of.
     """
 
     paths: tuple[str, ...]
@@ -81,6 +47,9 @@ class Parameter:
     spread: float
     space: Space
     dimension: Dimension
+    group: str = ""
+    rest: str = ""
+    limit: float = 1.0
 
     @property
     def name(self) -> str:
@@ -96,20 +65,6 @@ def short_name(parameter: Parameter) -> str:
         return parameter.name
     rest = [key for key in keys[2:] if key not in ("link", "protocols")]
     return f"{'all tiers' if keys[1] == '*' else keys[1]}: {' '.join(rest)}"
-
-
-def dimension_of(path: str) -> Dimension:
-    """The dimension of the figure at a path, by its name; raises CalibrationError if it cannot be fitted."""
-    return _kind_of(path).dimension
-
-
-def _kind_of(path: str) -> FigureKind:
-    kind = KINDS.get(path.rsplit(".", 1)[-1])
-    if kind is None:
-        raise CalibrationError(
-            f"{path}: expected a figure that can be fitted ({', '.join(KINDS)}); got another"
-        )
-    return kind
 
 
 def parameter_at(
@@ -132,13 +87,11 @@ def parameter_at(
     """
     paths = (paths,) if isinstance(paths, str) else tuple(paths)
     values = [value_at(config, path) for path in paths]
-    kind = _kind_of(paths[0])
+    kind = kind_at(config, paths[0])
     middle = values[0] if center is None else center
-    if not middle > 0 or (kind.space == "share" and middle > 1):
-        raise CalibrationError(
-            f"{paths[0]}: expected a prior above 0{' and up to 1' if kind.space == 'share' else ''}; "
-            f"got {middle:g}, so give it one"
-        )
+    if not middle > 0 or (kind.space == "share" and middle > 1) or (kind.space == "factor" and middle < 1):
+        allowed = {"share": "above 0 and up to 1", "factor": "of at least 1"}.get(kind.space, "above 0")
+        raise CalibrationError(f"{paths[0]}: expected a prior {allowed}; got {middle:g}, so give it one")
     if spread is not None and not spread > 0:
         raise CalibrationError(f"{paths[0]}: expected a spread above 0; got {spread:g}")
     return Parameter(paths, middle, kind.spread if spread is None else spread, kind.space, kind.dimension)
@@ -165,39 +118,59 @@ class Parameters:
     def __len__(self) -> int:
         return len(self.items)
 
+    @cached_property
+    def transform(self) -> Transform:
+        """From coordinates to figures."""
+        items = self.items
+        return Transform(
+            tuple(each.space for each in items),
+            tuple(each.group for each in items),
+            *(np.array([getattr(each, name) for each in items]) for name in ("center", "spread", "limit")),
+        )
+
     def values(self, z: Float[Array, "*batch parameters"]) -> Float[Array, "*batch parameters"]:
         """Values for standardised coordinates; traceable."""
-        centers, spreads, shares = (
-            jnp.broadcast_to(each, jnp.shape(z)) for each in (self._centers, self._spreads, self._shares)
-        )
-        moved = centers + spreads * z
-        return jnp.where(shares, jax.nn.sigmoid(moved), jnp.exp(jnp.where(shares, 0.0, moved)))
+        return self.transform.values(z)
 
     def into(self, config: Model, z: Float[Array, " parameters"]) -> Model:
         """The configuration with these coordinates' values, traced where they are."""
-        return self._into(config, list(self.values(z)))
+        return self._into(
+            config, list(self.values(z)), {rest: self.transform.rest(z, g) for g, rest in self.rests}
+        )
 
     def settled(self, config: Model, z: NDArray[np.float64]) -> Model:
         """The same with plain numbers, validated."""
-        found = self._into(config, [float(f"{each:.6g}") for each in np.asarray(self.values(jnp.asarray(z)))])
+        values = [float(f"{each:.6g}") for each in np.asarray(self.values(jnp.asarray(z)))]
+        rests = {}
+        for group, rest in self.rests:
+            own = [value for each, value in zip(self.items, values, strict=True) if each.group == group]
+            # As much as the rounded ones leave.
+            rests[rest] = float(f"{1 - sum(own):.12g}")
+        found = self._into(config, values, rests)
         return type(config).model_validate(found.model_dump(mode="json", exclude_none=True))
 
-    def _into(self, config: Model, values: list[Any]) -> Model:
+    @property
+    def rests(self) -> list[tuple[str, str]]:
+        """Of every simplex its name, and the path of what is left."""
+        return list(dict.fromkeys((each.group, each.rest) for each in self.items if each.rest))
+
+    def interval(
+        self, z: NDArray[np.float64], covariance: NDArray[np.float64], level: float
+    ) -> NDArray[np.float64]:
+        """Low, middle and high of every figure under a normal posterior, in SI units; columns in this order.
+
+        Of figures that depend on their own coordinate the ends are exact, of the others quantiles of draws.
+        """
+        reach = stats.norm.ppf(0.5 + level / 2) * np.sqrt(np.diag(covariance))
+        ends = np.array(self.values(jnp.asarray(np.stack([z - reach, z, z + reach])))).T
+        coupled = self.transform.coupled
+        if coupled.any():
+            drawn = np.random.default_rng(0).multivariate_normal(z, covariance, size=_DRAWS, method="eigh")
+            found = np.asarray(self.values(jnp.asarray(drawn)))
+            low, high = np.quantile(found, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+            ends[coupled, 0], ends[coupled, 2] = low[coupled], high[coupled]
+        return ends
+
+    def _into(self, config: Model, values: list[Any], rests: dict[str, Any]) -> Model:
         pairs = zip(self.items, values, strict=True)
-        return replaced(config, {path: value for each, value in pairs for path in each.paths})
-
-    @property
-    def _shares(self) -> NDArray[np.bool_]:
-        return np.array([each.space == "share" for each in self.items])
-
-    @property
-    def _centers(self) -> NDArray[np.float64]:
-        found = []
-        for each in self.items:
-            share = min(max(each.center, _EDGE), 1 - _EDGE)
-            found.append(np.log(share / (1 - share)) if each.space == "share" else np.log(each.center))
-        return np.array(found)
-
-    @property
-    def _spreads(self) -> NDArray[np.float64]:
-        return np.array([each.spread for each in self.items])
+        return replaced(config, {path: value for each, value in pairs for path in each.paths} | rests)

@@ -9,7 +9,7 @@ configuration then builds modules whose numbers are traced, by the same builders
 a figure of a file a parameter of a fit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from mc.config import FamilyConfig, ProtocolConfig
@@ -44,6 +44,20 @@ def value_at(config: StrictModel, path: str) -> float:
     return float(found)
 
 
+def parent_of(config: StrictModel, path: str) -> tuple[StrictModel, str]:
+    """The model that the figure at a path belongs to, and its key there."""
+    *way, last = path.split(".")
+    found: Any = config
+    for key in way:
+        if isinstance(found, ProtocolConfig) and key in _FAMILIES:
+            # A family has the fields of its protocol.
+            continue
+        found = _child(found, key, path)
+    if not isinstance(found, StrictModel):
+        raise CalibrationError(f"{path}: expected the path of a number; `{last}` is below one")
+    return found, last
+
+
 def replaced(config: Model, values: Mapping[str, Any]) -> Model:
     """The configuration with other values at some paths, which may be traced arrays; nothing is validated."""
     for path, value in values.items():
@@ -75,8 +89,22 @@ def _child(at: Any, key: str, path: str) -> Any:
     return getattr(at, key)
 
 
+def item_names(config: StrictModel, keys: Sequence[str]) -> list[str] | None:
+    """How the items of the list below some keys are called; None if no list is there."""
+    found: Any = config
+    for key in keys:
+        if isinstance(found, ProtocolConfig) or found is None:
+            return None
+        found = _child(found, key, ".".join(keys))
+    return _names(found) if isinstance(found, tuple) else None
+
+
+def _names(items: tuple[Any, ...]) -> list[str]:
+    return [str(getattr(item, "name", None) or place) for place, item in enumerate(items)]
+
+
 def _place(items: tuple[Any, ...], key: str, path: str) -> int:
-    names = [str(getattr(item, "name", None) or place) for place, item in enumerate(items)]
+    names = _names(items)
     if key in names:
         return names.index(key)
     if key.isdecimal() and int(key) < len(items):

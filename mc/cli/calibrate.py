@@ -2,23 +2,21 @@
 
 import json
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mc.cli.options import Overrides
-from mc.config import ClusterConfig, load_cluster
+from mc.config import load_cluster
 from mc.config.calibration import CalibrationConfig, FitConfig, FreeConfig, load_calibration
 from mc.errors import InputError
-from mc.units import parse
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mc.calibration import Fit, Parameters
+    from mc.calibration import Fit
     from mc.report.calibration import CalibrationReport
 
 # Two passes with and without held-out sizes, at three temperatures each.
@@ -142,6 +140,7 @@ def calibrate(
         bootstrap,
         bootstrap_interval,
         calibrated_yaml,
+        chosen,
         curves_of,
         fit_curves,
         free_parameters,
@@ -151,7 +150,7 @@ def calibrate(
 
     curves = curves_of(found.table, fitted, ask.algorithms)
     if ask.free:
-        parameters = _chosen(fitted, ask.free)
+        parameters = chosen(fitted, ask.free)
     else:
         fitted = uncorrected(fitted)
         parameters = free_parameters(fitted, curves)
@@ -188,19 +187,6 @@ def _asked(path: str | None, cluster: str | None, stated: dict[str, Any]) -> Cal
             f"expected {' and '.join(missing)}, or a file with a `calibration` block; got neither"
         )
     return CalibrationConfig(cluster=cluster, calibration=FitConfig(**stated))
-
-
-def _chosen(cluster: ClusterConfig, free: Sequence[FreeConfig]) -> "Parameters":
-    from mc.calibration import Parameters, parameter_at
-    from mc.calibration.parameters import dimension_of
-
-    found = []
-    for each in free:
-        center = None
-        if each.prior is not None:
-            center = parse(each.prior, dimension_of(each.paths[0]))
-        found.append(parameter_at(cluster, each.paths, center=center, spread=each.spread))
-    return Parameters(tuple(found))
 
 
 def summarised(fit: "Fit", intervals: "NDArray[np.float64]") -> "CalibrationReport":
