@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mc.config.recompute import recompute_text
-from mc.report.plot import INK, QUIET
+from mc.report.picture import COLOURS, QUIET, Panel, label, picture, save
 from mc.report.times import duration
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mc.advise.search import Evaluated, SearchResult
     from mc.advise.worth import Worths
 
-_BLUE, _ORANGE = "#0072B2", "#D55E00"
+_BLUE, _ORANGE = COLOURS[:2]
 _SIZES = ("tp", "cp", "pp", "dp", "ep")
 
 
@@ -134,22 +134,26 @@ def _counts(found: "SearchResult") -> list[Text]:
 
 def plot_plans(file: Path, found: "SearchResult") -> None:
     """Draws the front of step time and memory."""
-    axes, save = _axes(file)
-    memory = [each.memory / 1e9 for each in found.front]
-    axes.step(memory, [each.step for each in found.front], where="pre", color=_BLUE, lw=1.4)
-    axes.plot(
-        memory, [each.step for each in found.front], "o", color=_BLUE, ms=4, label="no other beats both"
-    )
-    if found.written is not None:
+    save(file, picture([_plans_panel(found)], found.name, width=7.5))
+
+
+def _plans_panel(found: "SearchResult") -> Panel:
+    def draw(axes: Any) -> None:
+        memory = [each.memory / 1e9 for each in found.front]
+        axes.step(memory, [each.step for each in found.front], where="pre", color=_BLUE, lw=1.4)
         axes.plot(
-            found.written.memory / 1e9, found.written.step, "D", color=_ORANGE, ms=6, label="the file's"
+            memory, [each.step for each in found.front], "o", color=_BLUE, ms=4, label="no other beats both"
         )
-    if found.available is not None:
-        axes.axvline(found.available / 1e9, color=QUIET, lw=0.8, ls=(0, (2, 3)), label="a chip has")
-    axes.set_xlabel("memory of the fullest rank, GB")
-    axes.set_ylabel("step, s")
-    axes.legend(frameon=False)
-    save()
+        if found.written is not None:
+            written = found.written
+            axes.plot(written.memory / 1e9, written.step, "D", color=_ORANGE, ms=6, label="the file's")
+        if found.available is not None:
+            axes.axvline(found.available / 1e9, color=QUIET, lw=0.8, ls=(0, (2, 3)), label="a chip has")
+        axes.set_xlabel("memory of the fullest rank, GB")
+        axes.set_ylabel("step, s")
+        axes.legend(frameon=False)
+
+    return draw
 
 
 def worth_json(found: "Worths") -> dict[str, Any]:
@@ -184,29 +188,17 @@ def worth_table(found: "Worths") -> RenderableType:
 
 def plot_worth(file: Path, found: "Worths") -> None:
     """Draws elasticities as bars."""
-    axes, save = _axes(file)
-    shown = found.worths[:15][::-1]
-    axes.barh([each.name for each in shown], [each.elasticity for each in shown], color=_BLUE)
-    axes.set_xlabel("% of the step for 1 % more")
-    save()
+    save(file, picture([worth_panel(found)], found.name, width=7.5))
 
 
-def _axes(file: Path) -> tuple[Any, Any]:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+def worth_panel(found: "Worths") -> Panel:
+    """Elasticities as bars, each with what less and more of the figure does: they differ where the step has a kink."""
 
-    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
-    style |= dict.fromkeys(("text.color", "axes.labelcolor"), INK)
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(7.5, 4.4), facecolor="white", layout="constrained")
-        axes = figure.subplots()
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.grid(color="#E5E5E5", lw=0.7)
-    axes.set_axisbelow(True)
+    def draw(axes: Any) -> None:
+        shown = found.worths[:15][::-1]
+        names, values = [label(each.name) for each in shown], [each.elasticity for each in shown]
+        axes.barh(names, values, color=_BLUE)
+        axes.hlines(names, [each.low for each in shown], [each.high for each in shown], color=_ORANGE, lw=2.5)
+        axes.set_xlabel("% of the step for 1 % more")
 
-    def save() -> None:
-        with mpl.rc_context(style):
-            figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
-
-    return axes, save
+    return draw

@@ -1,50 +1,87 @@
-"""Measured and predicted times of a calibration over sizes, before and after the fit; below them the errors."""
+"""Measured and predicted times of a calibration over sizes, before and after the fit; bus bandwidths; and the errors."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mc.report.calibration import CalibrationReport
-from mc.report.plot import INK, QUIET
+from mc.report.calibration import CalibrationReport, FittedCurve
+from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture, save
+from mc.report.plot import size_ticks, time_text
 
-# Okabe and Ito, distinct to colour-blind readers.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
-_TICKS = {8.0: "8 B", 2.0**10: "1 KiB", 2.0**17: "128 KiB", 2.0**24: "16 MiB", 2.0**31: "2 GiB"}
+# Points of a curve that are drawn, at most.
+_MOST = 150
 
 
 def plot_calibration(file: Path, report: CalibrationReport) -> None:
     """Draws all curves, in the format that the suffix names; needs matplotlib."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    panels = (time_panel(report), error_panel(report))
+    title = f"{report.cluster}: measured (dots), before (dotted) and after the fit"
+    save(file, picture(panels, title, width=8.0, height=3.4, stacked=True))
 
-    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
-    with mpl.rc_context(style | dict.fromkeys(("text.color", "axes.labelcolor"), INK)):
-        figure = Figure(figsize=(8, 6.4), layout="constrained")
-        times, errors = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-        for place, curve in enumerate(report.curves):
-            colour = _COLOURS[place % len(_COLOURS)]
-            sizes, measured = np.asarray(curve.sizes), np.asarray(curve.measured)
-            shown = slice(None, None, max(1, len(sizes) // 150))
-            times.plot(
-                sizes[shown], 1e6 * measured[shown], "o", color=colour, markersize=3.5, label=curve.label
-            )
-            times.plot(sizes, 1e6 * np.asarray(curve.prior), ":", color=colour, linewidth=1)
-            times.plot(sizes, 1e6 * np.asarray(curve.predicted), "-", color=colour, linewidth=1.3)
-            errors.plot(
-                sizes, 100 * (np.asarray(curve.predicted) / measured - 1), "-", color=colour, linewidth=1
-            )
-        times.set(xscale="log", yscale="log", ylabel="time (us)")
-        times.set_title(
-            f"{report.cluster}: measured (dots), before (dotted) and after the fit", loc="left", fontsize=10
+
+def time_panel(report: CalibrationReport) -> Panel:
+    """Times: measured as dots, before the fit dotted, after it as lines."""
+
+    def draw(axes: Any) -> None:
+        _draw_curves(axes, report, lambda curve, times: np.asarray(times))
+        axes.set_ylabel("time")
+        axes.yaxis.set_major_formatter(lambda seconds, _: time_text(seconds))
+        panel_title(axes, "time")
+        axes.legend(frameon=False, fontsize=8.5)
+
+    return draw
+
+
+def bandwidth_panel(report: CalibrationReport, bus_factors: list[float]) -> Panel:
+    """The same as bus bandwidths; `bus_factors` are those of the curves, busbw over algbw."""
+    factors = dict(zip(map(id, report.curves), bus_factors, strict=True))
+
+    def draw(axes: Any) -> None:
+        _draw_curves(
+            axes,
+            report,
+            lambda curve, times: factors[id(curve)] * np.asarray(curve.sizes) / np.asarray(times) / 1e9,
         )
-        times.legend(frameon=False, fontsize=8.5)
-        errors.axhline(0, color=QUIET, linewidth=0.8)
-        errors.set(xlabel="message", ylabel="fitted / measured - 1 (%)")
-        low, high = times.get_xlim()
-        ticks = {size: text for size, text in _TICKS.items() if low <= size <= high}
-        errors.set_xticks(list(ticks), list(ticks.values()))
-        errors.minorticks_off()
-        for axes in (times, errors):
-            axes.spines[["top", "right"]].set_visible(False)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+        axes.set_ylabel("busbw, GB/s")
+        panel_title(axes, "bus bandwidth")
+
+    return draw
+
+
+def error_panel(report: CalibrationReport) -> Panel:
+    """Fitted over measured, less 1."""
+
+    def draw(axes: Any) -> None:
+        for place, curve in enumerate(report.curves):
+            error = np.asarray(curve.predicted) / np.asarray(curve.measured) - 1
+            axes.plot(
+                curve.sizes, 100 * error, "-", marker=".", ms=3, color=COLOURS[place % len(COLOURS)], lw=1
+            )
+        axes.axhline(0, color=QUIET, lw=0.8)
+        axes.set_xscale("log", base=2)
+        _ticks(axes, report)
+        axes.set_ylabel("fitted / measured - 1, %")
+        panel_title(axes, "residuals")
+
+    return draw
+
+
+def _draw_curves(axes: Any, report: CalibrationReport, of: Callable[[FittedCurve, Any], Any]) -> None:
+    for place, curve in enumerate(report.curves):
+        colour = COLOURS[place % len(COLOURS)]
+        sizes = np.asarray(curve.sizes)
+        shown = slice(None, None, max(1, len(sizes) // _MOST))
+        measured = of(curve, curve.measured)
+        axes.plot(sizes[shown], measured[shown], "o", color=colour, ms=3.5, label=label(curve.label))
+        axes.plot(sizes, of(curve, curve.prior), ":", color=colour, lw=1)
+        axes.plot(sizes, of(curve, curve.predicted), "-", color=colour, lw=1.3)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    _ticks(axes, report)
+
+
+def _ticks(axes: Any, report: CalibrationReport) -> None:
+    sizes = [size for curve in report.curves for size in curve.sizes]
+    size_ticks(axes, min(sizes), max(sizes))

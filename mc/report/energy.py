@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mc.energy import Facility, StepEnergy
-from mc.report.ridge_plot import COLOURS, drawn
+from mc.report.picture import COLOURS, Panel, label, panel_title, picture, save
 from mc.report.times import duration
 from mc.units import Dimension, format_quantity
 
@@ -70,8 +70,8 @@ def energy_table(name: str, found: StepEnergy, facility: Facility, most: "Larges
     table = _table("a chip's part")
     for heading in ("a step", "power", "share"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for label, joules in parts(found):
-        table.add_row(label, *_row(joules, found))
+    for name, joules in parts(found):
+        table.add_row(name, *_row(joules, found))
     table.add_section()
     table.add_row("all", *_row(found.per_rank, found))
     links = _table("tier")
@@ -140,18 +140,30 @@ def _site(found: StepEnergy, facility: Facility, most: "Largest") -> str:
 
 def plot_energy(file: Path, name: str, found: StepEnergy) -> None:
     """Draws a chip's power by what takes it, and the joules of each tier."""
-    with drawn(file, name, 2) as (left, right):
-        shown = [(label, joules / found.seconds) for label, joules in parts(found)][::-1]
-        left.barh([label for label, _ in shown], [watts for _, watts in shown], color=COLOURS[0])
-        left.set_title("mean power of a chip's part, W", loc="left", fontweight="bold")
-        names = [tier.name for tier in found.tiers]
+    save(file, picture(energy_panels(found), name, width=6.4))
+
+
+def energy_panels(found: StepEnergy) -> tuple[Panel, Panel]:
+    """A chip's power by what takes it, and the joules of each tier."""
+
+    def power(axes: Any) -> None:
+        shown = [(name, joules / found.seconds) for name, joules in parts(found)][::-1]
+        axes.barh([label(name) for name, _ in shown], [watts for _, watts in shown], color=COLOURS[0])
+        axes.set_xlabel("mean power, W")
+        panel_title(axes, "power of a chip's part")
+
+    def tiers(axes: Any) -> None:
+        names = [label(tier.name) for tier in found.tiers]
         bottom = [0.0] * len(names)
         for place, part in enumerate(("moved", "waiting", "ports", "adapter")):
             heights = [getattr(tier, part) for tier in found.tiers]
-            right.bar(names, heights, bottom=bottom, color=COLOURS[place], label=part)
+            axes.bar(names, heights, bottom=bottom, color=COLOURS[place], label=part)
             bottom = [one + other for one, other in zip(bottom, heights, strict=True)]
-        right.set_title("J of a chip in a step, by tier", loc="left", fontweight="bold")
-        right.legend(frameon=False, fontsize=8.5)
+        axes.set_ylabel("energy of a chip in a step, J")
+        panel_title(axes, "energy by tier")
+        axes.legend(frameon=False, fontsize=8.5)
+
+    return power, tiers
 
 
 def _table(*columns: str) -> Table:

@@ -2,56 +2,70 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mc.catalog.media import media
 from mc.optics import compare, passive_reach
-from mc.report.plot import INK
-from mc.report.ridge_plot import COLOURS, drawn
-
-_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1, 1, 1)), "-")
+from mc.report.picture import COLOURS, DASHES, INK, Panel, panel_title, picture, save
 
 
 def plot_optics(file: Path, rates: Sequence[float]) -> None:
     """Draws energy per bit of a link against its length at the fastest rate, and reach against rate."""
-    fastest = max(rates)
-    with drawn(file, "Copper against optics, intervals of 90 %", 2) as (left, right):
-        for place, each in enumerate(compare(fastest, 1e-3)):
+    panels = (energy_panel(max(rates)), reach_panel())
+    save(file, picture(panels, "Copper against optics, intervals of 90 %", width=6.4))
+
+
+def energy_panel(rate: float) -> Panel:
+    """Energy per bit of both ends against length, by medium, for lanes of one rate."""
+
+    def draw(axes: Any) -> None:
+        for place, each in enumerate(compare(rate, 1e-3)):
             # Up to where it reaches, and not beyond the picture.
             lengths = np.geomspace(0.1, min(each.reach.value, 100.0), 30)
-            energy = [_energy(fastest, length, place) for length in lengths]
+            energy = [_energy(rate, length, place) for length in lengths]
             colour = COLOURS[place % len(COLOURS)]
             middle, low, high = (np.array([point[k] for point in energy]) * 1e12 for k in range(3))
-            left.plot(
-                lengths, middle, color=colour, ls=_DASHES[place % len(_DASHES)], lw=1.8, label=each.name
-            )
-            left.fill_between(lengths, low, high, color=colour, alpha=0.12, lw=0)
-        left.set_xscale("log")
-        left.set_ylim(bottom=0)
-        left.set_xlabel("length, m")
-        left.set_title(f"pJ/bit with both ends, {fastest / 1e9:g} Gb/s lanes", loc="left", fontweight="bold")
-        left.legend(frameon=False, fontsize=8)
+            axes.plot(lengths, middle, color=colour, ls=DASHES[place % len(DASHES)], lw=1.8, label=each.name)
+            axes.fill_between(lengths, low, high, color=colour, alpha=0.12, lw=0)
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("length, m")
+        axes.set_ylabel("energy of both ends, pJ/bit")
+        panel_title(axes, f"energy, {rate / 1e9:g} Gb/s lanes")
+        axes.legend(frameon=False, fontsize=8)
+
+    return draw
+
+
+def reach_panel() -> Panel:
+    """How far passive copper reaches against the rate of a lane, and what has been published."""
+
+    def draw(axes: Any) -> None:
         lanes = media().lanes
         every = [each.rate for each in lanes]
         for thin, name, colour in ((False, "26 AWG", COLOURS[0]), (True, "30 AWG", COLOURS[1])):
             reach = [passive_reach(rate, thin=thin) for rate in every]
             x = np.array(every) / 1e9
-            right.plot(x, [each.value for each in reach], color=colour, marker="o", ms=4, label=name)
-            right.fill_between(
+            axes.plot(x, [each.value for each in reach], color=colour, marker="o", ms=4, label=name)
+            axes.fill_between(
                 x, [each.low for each in reach], [each.high for each in reach], color=colour, alpha=0.12, lw=0
             )
         for lane in lanes:
             if lane.published is not None:
                 ends = [lane.published.least, lane.published.most]
-                right.plot([lane.rate / 1e9] * 2, ends, color=INK, lw=2.5, solid_capstyle="butt")
-        right.plot([], [], color=INK, lw=2.5, label="published")
-        right.set_xscale("log", base=2)
-        right.set_xticks([rate / 1e9 for rate in every], [f"{rate / 1e9:g}" for rate in every])
-        right.set_yscale("log")
-        right.set_xlabel("lane rate, Gb/s")
-        right.set_title("reach of passive copper, m", loc="left", fontweight="bold")
-        right.legend(frameon=False, fontsize=8.5)
+                axes.plot([lane.rate / 1e9] * 2, ends, color=INK, lw=2.5, solid_capstyle="butt")
+        axes.plot([], [], color=INK, lw=2.5, label="published")
+        axes.set_xscale("log", base=2)
+        axes.set_xticks([rate / 1e9 for rate in every], [f"{rate / 1e9:g}" for rate in every])
+        axes.set_yscale("log")
+        axes.set_xlabel("lane rate, Gb/s")
+        axes.set_ylabel("reach, m")
+        panel_title(axes, "reach of passive copper")
+        axes.legend(frameon=False, fontsize=8.5)
+
+    return draw
 
 
 def _energy(rate: float, length: float, place: int) -> tuple[float, float, float]:

@@ -12,13 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mc.estimate import Estimate
-from mc.report.plot import INK, QUIET
+from mc.report.picture import COLOURS, QUIET, Panel, panel_title, picture, save
 from mc.report.times import duration
 
 if TYPE_CHECKING:
     from mc.experiment.scale import ScalePoint, ScaleResult
-
-_MEASURED, _IDEAL = "#0072B2", QUIET
 
 
 def scale_json(found: "ScaleResult") -> dict[str, Any]:
@@ -235,43 +233,44 @@ def _count(number: float | None) -> str:
 
 def plot_scale(file: Path, found: "ScaleResult") -> None:
     """Draws throughput and efficiency against chips, in the format that the suffix names."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    save(file, picture(scale_panels(found), f"{found.model} on {found.cluster}"))
 
+
+def scale_panels(found: "ScaleResult") -> tuple[Panel, Panel]:
+    """Throughput and efficiency against chips."""
     points = found.points
     chips = [each.chips for each in points]
     is_cut = points[0].tokens_per_s is not None
-    throughput = [
+    rates = [
         each.tokens_per_s if each.tokens_per_s is not None else each.work / each.times.mean.value
         for each in points
     ]
-    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
-    with mpl.rc_context(style | dict.fromkeys(("text.color", "axes.labelcolor"), INK)):
-        figure = Figure(figsize=(10.5, 4.4), facecolor="white", layout="constrained")
-        left, right = figure.subplots(1, 2)
-        ideal = [throughput[0] * each / chips[0] for each in chips]
-        left.plot(chips, ideal, color=_IDEAL, lw=1.0, ls=(0, (4, 3)), label="ideal")
-        left.plot(
-            chips, throughput, color=_MEASURED, lw=1.8, marker="o", ms=3.5, label=f"{found.mode} scaling"
-        )
-        left.set_yscale("log")
-        left.set_title("tokens/s" if is_cut else "throughput, steps/s", loc="left", fontweight="bold")
-        left.legend(frameon=False)
-        efficiency = [100 * each.efficiency for each in points]
-        right.plot(chips, efficiency, color=_MEASURED, lw=1.8, marker="o", ms=3.5)
-        right.set_ylim(0, max(105.0, *efficiency))
-        right.set_title("efficiency, %", loc="left", fontweight="bold")
-        for axes in (left, right):
-            axes.set_xscale("log", base=2)
-            axes.set_xticks(chips[:: max(1, -(-len(chips) // 6))])
-            axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
-            axes.set_xlabel("chips")
-            axes.grid(color="#E5E5E5", lw=0.7)
-            axes.set_axisbelow(True)
-            axes.minorticks_off()
-            if found.stop is not None:
-                axes.axvline(points[found.stop - 1].chips, color=QUIET, lw=0.8, ls=(0, (2, 3)), zorder=0)
-            for side in ("top", "right"):
-                axes.spines[side].set_visible(False)
-        figure.suptitle(f"{found.model} on {found.cluster}", x=0.01, ha="left", fontsize=11)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
+
+    def throughput(axes: Any) -> None:
+        ideal = [rates[0] * each / chips[0] for each in chips]
+        axes.plot(chips, ideal, color=QUIET, lw=1.0, ls=(0, (4, 3)), label="ideal")
+        axes.plot(chips, rates, color=COLOURS[0], lw=1.8, marker="o", ms=3.5, label=f"{found.mode} scaling")
+        axes.set_yscale("log")
+        axes.set_ylabel("tokens/s" if is_cut else "steps/s of the work as written")
+        panel_title(axes, "throughput")
+        axes.legend(frameon=False)
+        bottom(axes)
+
+    def efficiency(axes: Any) -> None:
+        shares = [100 * each.efficiency for each in points]
+        axes.plot(chips, shares, color=COLOURS[0], lw=1.8, marker="o", ms=3.5)
+        axes.set_ylim(0, max(105.0, *shares))
+        axes.set_ylabel("throughput of a chip, % of the smallest size's")
+        panel_title(axes, "efficiency")
+        bottom(axes)
+
+    def bottom(axes: Any) -> None:
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(chips[:: max(1, -(-len(chips) // 6))])
+        axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
+        axes.set_xlabel("chips")
+        axes.minorticks_off()
+        if found.stop is not None:
+            axes.axvline(points[found.stop - 1].chips, color=QUIET, lw=0.8, ls=(0, (2, 3)), zorder=0)
+
+    return throughput, efficiency

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mc.report.plot import INK, QUIET
-
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
+from mc.report.picture import COLOURS, QUIET, Panel, picture, save
 
 
 class Point(Protocol):
@@ -45,14 +43,13 @@ class Point(Protocol):
 
 def plot_serving(file: Path, title: str, points: Sequence[Point]) -> None:
     """Draws a line of batches for each tp, and the front of all, in the format that the suffix names."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator
+    save(file, picture([serving_panel(points)], title, width=7.2))
 
-    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
-    with mpl.rc_context(style | dict.fromkeys(("text.color", "axes.labelcolor"), INK)):
-        figure = Figure(figsize=(7.2, 4.8), facecolor="white", layout="constrained")
-        axes = figure.subplots()
+
+def serving_panel(points: Sequence[Point]) -> Panel:
+    """A line of batches for each tp, and the front of all."""
+
+    def draw(axes: Any) -> None:
         best = sorted((each for each in points if each.is_best), key=lambda each: each.tpot)
         axes.plot(
             [1e3 * each.tpot for each in best],
@@ -68,13 +65,12 @@ def plot_serving(file: Path, title: str, points: Sequence[Point]) -> None:
             own = [each for each in points if (each.tp, each.dp) == (tp, dp)]
             times = [1e3 * each.tpot for each in own]
             rates = [each.tokens_per_s_per_chip for each in own]
-            colour = _COLOURS[place % len(_COLOURS)]
+            colour = COLOURS[place % len(COLOURS)]
             name = f"tp {tp}" + (f" x dp {dp}" if dp > 1 else "")
             axes.plot(times, rates, "o-", ms=3.5, lw=1.4, color=colour, label=name)
             for index in {0, len(own) - 1}:
-                text = f"{own[index].batch:,}"
                 axes.annotate(
-                    text,
+                    f"{own[index].batch:,}",
                     (times[index], rates[index]),
                     (4, -9),
                     textcoords="offset points",
@@ -85,14 +81,6 @@ def plot_serving(file: Path, title: str, points: Sequence[Point]) -> None:
         axes.set_yscale("log")
         axes.set_xlabel("time per output token, ms")
         axes.set_ylabel("tokens/s of a chip that decodes")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axis.set_major_formatter(lambda value, _: f"{value:,g}")
-        axes.minorticks_off()
-        axes.grid(color="#E5E5E5", lw=0.7)
-        axes.set_axisbelow(True)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
         axes.legend(fontsize=8.5, frameon=False, title="numbers: requests at once", title_fontsize=8)
-        axes.set_title(title, loc="left", fontsize=11)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
+
+    return draw

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from mc.config.load_sweep import Sweep
 from mc.config.sweep_axes import numbers_of
 from mc.errors import InputError
-from mc.report.plot import INK, QUIET
+from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture, save
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
-_MOST_CURVES = len(_COLOURS)
+_MOST_CURVES = len(COLOURS)
 RANKS = "plan.ranks"
 # What a doubling has to bring, as in `tailstep scale`.
 WORTH = 1.9
@@ -114,52 +113,64 @@ def doubling_lines(path: str, curves: Sequence[Curve]) -> list[str]:
 
 def plot_sweep(file: Path, title: str, path: str, curves: Sequence[Curve]) -> None:
     """Draws the curves, in the format that the suffix names."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    save(file, picture(sweep_panels(path, curves), title, width=4.6))
 
+
+def sweep_panels(path: str, curves: Sequence[Curve], unit: str = "") -> tuple[Panel, ...]:
+    """Step times and shares of the step along a path; of rank counts also what doublings bring.
+
+    Args:
+        path: that goes along the bottom.
+        curves: what to draw.
+        unit: of the path.
+    """
     of_ranks = path == RANKS
-    style: Any = {"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "tailstep"}
-    with mpl.rc_context(style | dict.fromkeys(("text.color", "axes.labelcolor"), INK)):
-        figure = Figure(figsize=(13.0 if of_ranks else 9.5, 4.4), facecolor="white", layout="constrained")
-        panels = figure.subplots(1, 3 if of_ranks else 2)
+
+    def times(axes: Any) -> None:
         for place, curve in enumerate(curves):
-            line: Any = {"color": _COLOURS[place % len(_COLOURS)], "lw": 1.8}
-            rows = curve.rows
-            panels[0].plot(curve.at, 1e3 * rows["step_time_p50_s"], label=f"{curve.name}, p50", **line)
-            panels[0].plot(
-                curve.at, 1e3 * rows["step_time_p99_s"], ls=(0, (5, 2)), label=f"{curve.name}, p99", **line
-            )
-            panels[1].plot(curve.at, 100 * rows["efficiency"], label=f"{curve.name}, efficiency", **line)
-            panels[1].plot(
-                curve.at,
-                100 * rows["straggler_share"],
-                ls=(0, (1, 1.5)),
-                label=f"{curve.name}, waiting for the slowest",
-                **line,
-            )
-            if of_ranks and len(curve.at) > 1:
-                panels[2].plot(curve.at[1:], curve.doublings(), label=curve.name, **line)
-        panels[0].set_title("step time, ms", loc="left", fontweight="bold", fontsize=11)
-        panels[1].set_title("of the step, %", loc="left", fontweight="bold", fontsize=11)
-        panels[1].set_ylim(0, 105)
+            name, rows = label(curve.name), curve.rows
+            axes.plot(curve.at, 1e3 * rows["step_time_p50_s"], label=f"{name}, p50", **line(place))
+            dashed: dict[str, Any] = line(place) | {"ls": (0, (5, 2))}
+            axes.plot(curve.at, 1e3 * rows["step_time_p99_s"], label=f"{name}, p99", **dashed)
+        axes.set_ylabel("step time, ms")
+        panel_title(axes, "step time")
+        bottom(axes)
+
+    def shares(axes: Any) -> None:
+        for place, curve in enumerate(curves):
+            name, rows = label(curve.name), curve.rows
+            axes.plot(curve.at, 100 * rows["efficiency"], label=f"{name}, efficiency", **line(place))
+            dotted: dict[str, Any] = line(place) | {"ls": (0, (1, 1.5))}
+            waiting = f"{name}, waiting for the slowest"
+            axes.plot(curve.at, 100 * rows["straggler_share"], label=waiting, **dotted)
+        axes.set_ylim(0, 105)
+        axes.set_ylabel("of the step, %")
+        panel_title(axes, "efficiency and waiting")
+        bottom(axes)
+
+    def doublings(axes: Any) -> None:
+        for place, curve in enumerate(curves):
+            if len(curve.at) > 1:
+                axes.plot(curve.at[1:], curve.doublings(), label=label(curve.name), **line(place))
+        axes.axhline(WORTH, color=QUIET, lw=0.8, ls=(0, (2, 3)))
+        least = [float(curve.doublings().min()) for curve in curves if len(curve.at) > 1]
+        axes.set_ylim(min(1.75, *least), 2.01)
+        axes.set_ylabel("throughput of twice the chips, as a factor")
+        panel_title(axes, "what a doubling brings")
+        bottom(axes)
+
+    def line(place: int) -> dict[str, Any]:
+        return {"color": COLOURS[place % len(COLOURS)], "lw": 1.8}
+
+    def bottom(axes: Any) -> None:
+        if min(curve.at.min() for curve in curves) > 0:
+            axes.set_xscale("log", base=2)
         if of_ranks:
-            panels[2].axhline(WORTH, color=QUIET, lw=0.8, ls=(0, (2, 3)))
-            panels[2].set_ylim(
-                min(1.75, *(curve.doublings().min() for curve in curves if len(curve.at) > 1)), 2.01
-            )
-            panels[2].set_title("what a doubling brings, of 2", loc="left", fontweight="bold", fontsize=11)
-        for axes in panels:
-            if curves[0].at.min() > 0:
-                axes.set_xscale("log", base=2)
-            if of_ranks:
-                axes.set_xticks(curves[0].at[:: max(1, -(-len(curves[0].at) // 5))])
-                axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
-            axes.minorticks_off()
-            axes.set_xlabel("chips" if of_ranks else path)
-            axes.grid(color="#E5E5E5", lw=0.7)
-            axes.set_axisbelow(True)
-            axes.legend(fontsize=8, frameon=False)
-            for side in ("top", "right"):
-                axes.spines[side].set_visible(False)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
+            axes.set_xticks(curves[0].at[:: max(1, -(-len(curves[0].at) // 5))])
+            axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
+        axes.minorticks_off()
+        axes.set_xlabel("chips" if of_ranks else f"{label(path)}, {unit}" if unit else label(path))
+        axes.legend(fontsize=8, frameon=False)
+
+    is_a_scaling = of_ranks and any(len(curve.at) > 1 for curve in curves)
+    return (times, shares, doublings) if is_a_scaling else (times, shares)
