@@ -44,6 +44,7 @@ FLOORS = (
     "results",
     "experiment",
     "calibration",
+    "sensitivity",
     "advise",
     "sweep",
     "report",

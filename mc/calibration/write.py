@@ -1,10 +1,12 @@
 """The calibrated cluster as a file: complete, in the schema of clusters, each fitted figure with its interval.
 
 The file is the resolved configuration, so it stands alone and every verb that takes a cluster takes it. What a fit found
-out about a figure stands behind it as a comment; what was fitted to what, and how well, at the top.
+out about a figure stands behind it as a comment; what was fitted to what, and how well, at the top. What is left unknown of all of
+them together is the block `posterior`, which forecasts read.
 """
 
 import io
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,25 +16,37 @@ from ruamel.yaml import YAML
 
 from mc.calibration.fit import LEVEL, Fit
 from mc.calibration.identify import identify
-from mc.config import resolved_yaml
+from mc.calibration.parameters import Parameter
+from mc.config import ClusterConfig, resolved_yaml
+from mc.config.figures import figure_at
+from mc.config.posterior import PosteriorConfig, UncertainConfig
 from mc.units import format_quantity
 
 _WIDTH = 4096
 
 
-def calibrated_yaml(fit: Fit, intervals: NDArray[np.float64], command: str | None = None) -> str:
+def calibrated_yaml(
+    fit: Fit,
+    intervals: NDArray[np.float64],
+    command: str | None = None,
+    refits: NDArray[np.float64] | None = None,
+) -> str:
     """The text of the file.
 
     Args:
         fit: what to write.
         intervals: low, fitted and high of every parameter.
         command: that makes it anew.
+        refits: coordinates of refits, [draws, parameters], which the posterior then has its covariance from; Laplace's if left
+            out.
     """
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.width = _WIDTH
-    text = resolved_yaml(fit.calibrated)
-    document = yaml.load(text)
+    cluster = fit.calibrated
+    document = yaml.load(
+        resolved_yaml(cluster.model_copy(update={"posterior": posterior(fit, cluster, refits)}))
+    )
     known = identify(fit.covariance)
     for place, (each, (low, _, high)) in enumerate(zip(fit.parameters.items, intervals, strict=True)):
 
@@ -55,9 +69,61 @@ def calibrated_yaml(fit: Fit, intervals: NDArray[np.float64], command: str | Non
     return "\n".join([*(f"# {line}" for line in _heading(fit, command)), stream.getvalue()])
 
 
+def posterior(fit: Fit, cluster: ClusterConfig, refits: NDArray[np.float64] | None = None) -> PosteriorConfig:
+    """What the fit leaves unknown of the figures of the calibrated cluster.
+
+    Args:
+        fit: the fit.
+        cluster: that it found.
+        refits: as for `calibrated_yaml`.
+    """
+    if refits is None:
+        covariance, how = fit.covariance, "Laplace's approximation"
+    else:
+        covariance, how = np.atleast_2d(np.cov(refits, rowvar=False)), f"{len(refits)} refits"
+    lower = np.linalg.cholesky(covariance)
+    items = fit.parameters.items
+    return PosteriorConfig(
+        source=f"{how}, from {_sources(fit) or 'times that name no file'}",
+        parameters=tuple(
+            UncertainConfig(
+                paths=each.paths,
+                space=each.space,
+                mean=float(f"{_coordinate(each, items[:place], cluster):.10g}"),
+                factor=tuple(float(f"{each.spread * entry:.6g}") for entry in row[: place + 1]),
+                group=each.group or None,
+                rest=each.rest or None,
+                limit=each.limit,
+            )
+            for place, (each, row) in enumerate(zip(items, lower, strict=True))
+        ),
+    )
+
+
+def _coordinate(parameter: Parameter, before: Sequence[Parameter], cluster: ClusterConfig) -> float:
+    """The fitted figure without its borders; `before` are the parameters before it."""
+    value = figure_at(cluster, parameter.paths[0])
+    match parameter.space:
+        case "positive":
+            return math.log(value)
+        case "share":
+            # It may be rounded to the limit.
+            return math.log(value / max(parameter.limit - value, 1e-9 * parameter.limit))
+        case "simplex":
+            return math.log(value / max(figure_at(cluster, parameter.rest), 1e-12))
+        case _:
+            below = [each for each in before if parameter.group and each.group == parameter.group]
+            least = figure_at(cluster, below[-1].paths[0]) if below else 1.0
+            return math.log(max(value - least, 1e-9))
+
+
+def _sources(fit: Fit) -> str:
+    return ", ".join(dict.fromkeys(source for curve in fit.curves for source in curve.sources))
+
+
 def _heading(fit: Fit, command: str | None) -> Sequence[str]:
     rows = sum(len(curve.sizes) for curve in fit.curves)
-    files = ", ".join(dict.fromkeys(source for curve in fit.curves for source in curve.sources))
+    files = _sources(fit)
     lines = [
         f"{fit.config.name}, calibrated to {rows} measured times" + (f" from {files}." if files else ".")
     ]

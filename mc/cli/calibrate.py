@@ -158,15 +158,16 @@ def calibrate(
         fit = fit_curves(
             fitted, curves, parameters, starts=ask.starts, steps=ask.steps, seed=ask.seed, report=report
         )
-    intervals = fit.interval()
+    intervals, refits = fit.interval(), None
     if ask.bootstrap:
-        intervals = bootstrap_interval(fit, bootstrap(fit, ask.bootstrap, seed=ask.seed))
+        refits = bootstrap(fit, ask.bootstrap, seed=ask.seed)
+        intervals = bootstrap_interval(fit, refits)
     summary = summarised(fit, intervals)
     if out is not None:
         words = [] if config is None else [config]
         words += [] if cluster is None else ["--cluster", cluster]
         words += [word for each in data or () for word in ("--data", each)]
-        text = calibrated_yaml(fit, intervals, shlex.join(["tailstep", "calibrate", *words]))
+        text = calibrated_yaml(fit, intervals, shlex.join(["tailstep", "calibrate", *words]), refits)
         out.write_text(text, encoding="utf-8")
     if plot is not None:
         from mc.report.calibration_plot import plot_calibration

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from mc.cli.options import Overrides
+from mc.cli.options import Overrides, say_fixed
 from mc.config import COLLECTIVES, ClusterConfig, load_cluster
 from mc.config.names import OBJECTIVES, Objective
 from mc.document import did_you_mean
@@ -16,6 +16,7 @@ from mc.errors import InputError
 from mc.units import Dimension, format_quantity, parse
 
 if TYPE_CHECKING:
+    from mc.collectives import Row
     from mc.exchange import Curve, Reign, Way
     from mc.fabric import Cluster
     from mc.report.collective import CollectiveLine
@@ -98,6 +99,7 @@ def collective(
             raise InputError("--plot: a barrier has no sizes to draw; leave `--plot` out")
         check_plot(plot)
     config = load_cluster(cluster, overrides or ())
+    say_fixed(config)
     answer = _Answer(question, config, ranks)
     trials = _Trials(samples, seed, goal) if distribution else None
     lines = answer.lines(trials)
@@ -201,9 +203,19 @@ class _Answer:
                 row.bus_bandwidth,
                 row.rounds,
                 row.bytes_per_rank,
+                model=ends,
             )
-            for row in rows
+            for row, ends in zip(rows, self._model(rows), strict=True)
         ]
+
+    def _model(self, rows: "list[Row]") -> "list[tuple[float, float] | None]":
+        """Intervals of the rows' times from figures that a calibration left uncertain."""
+        if self.config.posterior is None:
+            return [None] * len(rows)
+        from mc.sensitivity import collective_intervals
+
+        ask = self.question
+        return collective_intervals(self.config, rows, ask.collective, self.ranks, ask.size)
 
     def _ways(self, trials: _Trials) -> "list[Way]":
         import jax

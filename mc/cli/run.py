@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mc.cli.options import Overrides
+from mc.cli.options import Overrides, say_fixed
 from mc.config import ExperimentConfig, config_hash, load_experiment
 from mc.errors import InputError
 
@@ -43,6 +43,7 @@ def run(
 
         check_plot(plot)
     experiment = load_experiment(config, overrides or ())
+    say_fixed(experiment.cluster)
     if plot is not None and experiment.serving is None:
         raise InputError("--plot: expected an experiment with `serving`; got one without")
     # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
@@ -56,6 +57,10 @@ def run(
     command = _command(config, overrides or (), out)
     with progress("sampling", total=experiment.run.samples) as advance:
         result = run_experiment(experiment, command=command, advance=advance)
+    if experiment.cluster.posterior is not None:
+        from mc.sensitivity import with_model
+
+        result = with_model(experiment, result)
     if out is not None:
         write_run(out, result)
     front = [] if plot is None else _drawn(plot, experiment)

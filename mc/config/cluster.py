@@ -13,6 +13,7 @@ from mc.config.exceptions import ExceptionConfig
 from mc.config.hardware import Chip, ChipConfig, Link
 from mc.config.names import SchemaVersion
 from mc.config.noise import NoiseConfig
+from mc.config.posterior import PosteriorConfig, posterior_problems
 from mc.config.quantities import PositiveRatio, PositiveSize, Slowdown, Time
 from mc.config.shape import FullyConnectedConfig, ShapeConfig, TorusConfig
 from mc.document import StrictModel, did_you_mean, located
@@ -63,13 +64,22 @@ class TierConfig(StrictModel):
 
 
 class ClusterConfig(StrictModel):
-    """A cluster; `tiers` come innermost first."""
+    """A cluster.
+
+    Attributes:
+        name: for people.
+        chip: what a rank is.
+        tiers: of the interconnect, innermost first.
+        noise: what makes one chip slower than another.
+        posterior: how well figures are known, after a calibration.
+    """
 
     schema_version: SchemaVersion = 1
     name: Name
     chip: Chip
     tiers: Annotated[tuple[TierConfig, ...], Field(strict=False, min_length=1)]
     noise: NoiseConfig = NoiseConfig()
+    posterior: PosteriorConfig | None = None
 
     @property
     def fan_outs(self) -> tuple[layout.FanOut, ...]:
@@ -128,6 +138,9 @@ class ClusterConfig(StrictModel):
             *_wrong_exceptions(self.tiers),
             *_unknown_scopes(self.tiers, self.noise),
         ]
+        if not found and self.posterior is not None:
+            problems = posterior_problems(self, self.posterior)
+            found = [(("posterior", *path), text) for path, text in problems]
         if found:
             raise located("ClusterConfig", found)
         return self

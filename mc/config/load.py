@@ -17,6 +17,7 @@ from mc.config.hugging_face import KEY as HUGGING_FACE
 from mc.config.hugging_face import import_shape
 from mc.config.names import KINDS, Kind
 from mc.config.plan import PlanConfig
+from mc.config.posterior import without_fixed
 from mc.config.references import REFERENCES, expand_catalog_ids, splice_references
 from mc.config.sample_files import read_samples
 from mc.config.sweep import KEY as SWEEP
@@ -171,7 +172,7 @@ def _build(kind: Kind, document: Document, overrides: Sequence[str | Override]) 
         document = apply_overrides(document, parsed)
     except ConfigError as error:
         problems += error.problems
-    root, found = read_samples(document.root)
+    root, found = read_samples(_known_now(kind, document.root, parsed))
     problems += found
     for each in failed.values():
         problems += each
@@ -189,6 +190,17 @@ def _build(kind: Kind, document: Document, overrides: Sequence[str | Override]) 
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def _known_now(kind: Kind, root: Node, overrides: Sequence[Override]) -> Node:
+    """The tree with figures that overrides set taken as known, if a calibration left them uncertain."""
+    if kind == "cluster":
+        return without_fixed(root, overrides, 0)
+    cluster = root.child("cluster") if kind == "experiment" else None
+    if cluster is None or cluster.mapping is None:
+        return root
+    entries = {**(root.mapping or {}), "cluster": without_fixed(cluster, overrides, 1)}
+    return Node(entries, root.position, root.key_position)
 
 
 def _import_shape(document: Document, path: tuple[str, ...]) -> tuple[Document, list[Problem]]:

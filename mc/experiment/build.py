@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from mc.collectives import Phase, phases, phases_of
+from mc.collectives import Phase, phases_of, stages
 from mc.collectives.stages import AUTO, Stage
 from mc.config import (
     ComputeConfig,
@@ -63,19 +63,19 @@ def build_step(config: ExperimentConfig) -> Step:
     return build(config).step
 
 
-def build(config: ExperimentConfig, stages: Sequence[Stage] | None = None) -> Built:
+def build(config: ExperimentConfig, chosen: Sequence[Stage] | None = None) -> Built:
     """The step of an experiment, and the links that it has to be given the states of.
 
     Args:
         config: the experiment.
-        stages: how the exchange is carried out, where that has been chosen already; numbers of `config` may then be
+        chosen: how the exchange is carried out, where that is known already; numbers of `config` may then be
             traced.
 
     Raises:
         InputError: the collective cannot run on these ranks by this algorithm, or links cannot be so.
     """
     cluster = build_cluster(config.cluster)
-    found = _phases(config, cluster, stages)
+    found = _phases(config, cluster, chosen)
     # Phases of one tier use the same links, in the same state during a step.
     tiers = {
         phase.tier_index: shared_links(config.cluster, phase.tier_index, config.ranks) for phase in found
@@ -98,26 +98,32 @@ def _computing(config: ExperimentConfig) -> tuple[ComputeConfig, ExchangeConfig]
     return model.compute, model.exchange
 
 
-def _phases(config: ExperimentConfig, cluster: Cluster, stages: Sequence[Stage] | None) -> Sequence[Phase]:
+def stages_of(config: ExperimentConfig, cluster: Cluster) -> Sequence[Stage]:
+    """How the exchange of an experiment is carried out on its cluster, with what is left open chosen.
+
+    Raises:
+        InputError: the collective cannot run on these ranks by this algorithm.
+    """
     (_, exchange), plan = _computing(config), config.plan
-    if stages is not None:
-        return phases_of(cluster, stages, exchange.size)
     if plan.algorithm != AUTO or plan.objective == "floor":
-        return phases(
+        return stages(
             cluster, exchange.collective, config.ranks, exchange.size, plan.algorithm, protocol=plan.protocol
         )
-    noise = build_link_noise(config.cluster, config.ranks).prepared()
-    chosen = choose(
+    return choose(
         cluster,
         exchange.collective,
         config.ranks,
         exchange.size,
-        noise,
+        build_link_noise(config.cluster, config.ranks).prepared(),
         jax.random.key(config.run.seed, impl="threefry2x32"),
         objective=plan.objective,
         protocol=plan.protocol,
     )
-    return phases_of(cluster, chosen, exchange.size)
+
+
+def _phases(config: ExperimentConfig, cluster: Cluster, chosen: Sequence[Stage] | None) -> Sequence[Phase]:
+    found = stages_of(config, cluster) if chosen is None else chosen
+    return phases_of(cluster, found, _computing(config)[1].size)
 
 
 def build_compute(config: ExperimentConfig) -> Compute:

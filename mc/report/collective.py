@@ -40,6 +40,7 @@ class CollectiveLine:
         method: how they were found.
         relative_error: of the mean by the method itself, beside sampling; None where it is not known.
         samples_wanted: how many trials were asked for; dear schedules run fewer.
+        model: interval of the floor from figures that a calibration left uncertain, seconds; None where all are known.
     """
 
     algorithm: str
@@ -53,6 +54,7 @@ class CollectiveLine:
     method: str = "fixed"
     relative_error: float | None = 0.0
     samples_wanted: int = 0
+    model: tuple[float, float] | None = None
 
 
 def collective_json(line: CollectiveLine) -> dict[str, Any]:
@@ -66,6 +68,8 @@ def collective_json(line: CollectiveLine) -> dict[str, Any]:
         "rounds": line.rounds,
         "bytes_per_rank": line.bytes_per_rank,
     }
+    if line.model is not None:
+        found["model_s"] = list(line.model)
     if line.times is None:
         return found
     estimates = dict(line.times.items())
@@ -97,25 +101,37 @@ def collective_table(title: str, lines: Sequence[CollectiveLine], *, best: str) 
     if protocols:
         table.add_column("protocol", no_wrap=True)
     random = any(line.times is not None for line in lines)
-    for name in (
-        ("floor", "mean", "p50", "p99", "busbw")
-        if random
-        else ("time", "algbw", "busbw", "rounds", "bytes/rank")
-    ):
+    fixed = (
+        "time",
+        *(("model, 95 %",) if _is_uncertain(lines) else ()),
+        "algbw",
+        "busbw",
+        "rounds",
+        "bytes/rank",
+    )
+    for name in ("floor", "mean", "p50", "p99", "busbw") if random else fixed:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("how" if random else "", no_wrap=True)
     for place, line in enumerate(lines):
         first = place == 0 and len(lines) > 1
         mark = best if first else ""
-        cells = _random_cells(line, mark) if random else _fixed_cells(line, mark)
+        cells = (
+            _random_cells(line, mark) if random else _fixed_cells(line, mark, uncertain=_is_uncertain(lines))
+        )
         names = (line.algorithm, line.protocol) if protocols else (line.algorithm,)
         table.add_row(*names, *cells, style="bold" if first else None)
     return table
 
 
-def _fixed_cells(line: CollectiveLine, mark: str) -> tuple[str, ...]:
+def _is_uncertain(lines: Sequence[CollectiveLine]) -> bool:
+    return any(line.model is not None for line in lines)
+
+
+def _fixed_cells(line: CollectiveLine, mark: str, *, uncertain: bool) -> tuple[str, ...]:
+    ends = [] if line.model is None else [_quantity(each, Dimension.TIME) for each in line.model]
     return (
         _quantity(line.floor, Dimension.TIME),
+        *((" .. ".join(ends) or "-",) if uncertain else ()),
         _quantity(line.algorithm_bandwidth, Dimension.BANDWIDTH),
         _quantity(line.bus_bandwidth, Dimension.BANDWIDTH),
         f"{line.rounds:,}",

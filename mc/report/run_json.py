@@ -7,13 +7,15 @@ from typing import Any
 from mc.estimate import Estimate
 from mc.report.serving import serving_json
 from mc.results import RunResult
+from mc.results.model import model_to_json
 
 
 def run_json(result: RunResult) -> dict[str, Any]:
     """The result as plain data that `json.dumps(..., allow_nan=False)` accepts.
 
     `step_time_s` has mean and quantiles in seconds and under `ci` their intervals `[low, high]` at
-    `ci.level`; `waterfall_s` has the parts of the mean, in seconds, which add up to it.
+    `ci.level`; `model.ends` has those from uncertain figures; `waterfall_s` has the parts of the mean, in
+    seconds, which add up to it.
     """
     estimates = dict(result.estimates.items())
     slowest = result.slowest_rank
@@ -39,6 +41,7 @@ def run_json(result: RunResult) -> dict[str, Any]:
             },
         },
         "ideal_network": {"step_time_s": result.ideal_step_time, "slowdown": _finite(result.slowdown)},
+        **_model(result),
         **_training(result),
         **({} if result.serving is None else serving_json(result.serving)),
         "samples": int(result.samples.size),
@@ -49,6 +52,11 @@ def run_json(result: RunResult) -> dict[str, Any]:
         "config_hash": result.config_hash,
         "elapsed_s": result.elapsed_s,
     }
+
+
+def _model(result: RunResult) -> dict[str, Any]:
+    """Intervals of the step time from what a calibration left unknown; nothing where all is known."""
+    return {} if result.model is None else {"model": model_to_json(result.model)}
 
 
 def _training(result: RunResult) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mc.report.bar import ShareBar
 from mc.report.command import CommandLine
 from mc.report.serving import serving_rows
 from mc.report.times import TimeScale, duration, scale_for
-from mc.results import RunResult
+from mc.results import ModelIntervals, RunResult
 
 # Parts of a step below this share set no decimals.
 _NEXT_TO_NOTHING = 1e-4
@@ -48,9 +48,14 @@ def _header(result: RunResult) -> RenderableType:
 def _quantiles(result: RunResult) -> Table:
     estimates = result.estimates
     scale = scale_for(found for _, found in estimates.items())
-    table = _table("step time", scale.unit, f"{100 * estimates.confidence:g} % interval")
+    level, model = f"{100 * estimates.confidence:g} %", result.model
+    headings = (f"{level} interval",) if model is None else (f"sampling, {level}", f"model, {level}")
+    table = _table("step time", scale.unit, *headings)
     for name, found in estimates.items():
-        table.add_row(LABELS[name], scale.number(found.value), _interval(found, scale))
+        ends = [] if model is None else [Estimate(found.value, *model.ends[name])]
+        table.add_row(
+            LABELS[name], scale.number(found.value), *(_interval(each, scale) for each in (found, *ends))
+        )
     return table
 
 
@@ -130,11 +135,19 @@ def _footer(result: RunResult) -> Group:
     steps += "realisation" if result.realisations == 1 else "realisations"
     grid = _pairs()
     grid.add_row("samples", f"{steps}, method {result.method}, {result.samples_per_s:,.0f} a second")
+    if result.model is not None:
+        grid.add_row("model", Text(_model(result.model)))
     grid.add_row("elapsed", duration(result.elapsed_s))
     grid.add_row("seed", str(result.seed))
     grid.add_row("configuration", result.config_hash)
     # Outside the grid, whose cells are padded: a backslash continues a line only as its last character.
     return Group(grid, Text("run again", style="bold"), CommandLine(result.command))
+
+
+def _model(model: ModelIntervals) -> str:
+    how = "steps shifted by the step without noise" if model.method == "shifted" else "steps drawn for each"
+    matter = "" if model.matters else "; none of them matters here"
+    return f"{model.figures} figures uncertain ({model.source}), {model.draws} draws, {how}{matter}"
 
 
 def _interval(found: Estimate, scale: TimeScale) -> Text:

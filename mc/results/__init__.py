@@ -1,6 +1,7 @@
 """What a run produced, and how it is kept: two Parquet tables and a manifest in a folder of its own."""
 
 from mc.results.folder import check_folder as check_folder
+from mc.results.model import ModelIntervals as ModelIntervals
 from mc.results.record import Machine as Machine
 from mc.results.record import RunRecord as RunRecord
 from mc.results.record import RunResult as RunResult

@@ -8,6 +8,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from mc.results.model import model_to_json
 from mc.results.provenance import commit, software, without_home
 from mc.results.record import RunResult
 from mc.results.serving import serving_to_json
@@ -59,6 +60,8 @@ def manifest_of(result: RunResult) -> dict[str, Any]:
         found["training"] = training_to_json(result.training)
     if result.serving is not None:
         found["serving"] = serving_to_json(result.serving)
+    if result.model is not None:
+        found["model"] = model_to_json(result.model)
     return without_home(found)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mc.estimate import Estimates, SlowestRank, Waterfall
+from mc.results.model import ModelIntervals
 from mc.results.serving import ServingSummary
 from mc.results.training import TrainingSummary
 
@@ -64,6 +65,7 @@ class RunResult:
         sampling_s: wall-clock time of the sampling alone.
         training: throughput, utilisation and memory, where a transformer is trained.
         serving: latencies, throughput and memory, where it serves.
+        model: intervals from what a calibration left unknown; None where all is known.
     """
 
     name: str
@@ -89,6 +91,7 @@ class RunResult:
     sampling_s: float
     training: TrainingSummary | None = None
     serving: ServingSummary | None = None
+    model: ModelIntervals | None = None
 
     @property
     def realisations(self) -> int:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from mc.errors import InputError
 from mc.results.folder import MANIFEST, STEPS, SUMMARY, commit_files, current, read_manifest
 from mc.results.manifest import METADATA_KEY, dump, manifest_of
+from mc.results.model import model_from_json
 from mc.results.record import Machine, RunRecord, RunResult
 from mc.results.serving import serving_from_json
 from mc.results.tables import estimates_of, samples_of, steps_table, summary_table
@@ -108,4 +109,5 @@ def _result(manifest: dict, steps: pa.Table, summary: pa.Table) -> RunResult:
         sampling_s=time["sampling_s"],
         training=training_from_json(manifest["training"]) if "training" in manifest else None,
         serving=serving_from_json(manifest["serving"]) if "serving" in manifest else None,
+        model=model_from_json(manifest["model"]) if "model" in manifest else None,
     )

@@ -97,7 +97,8 @@ def test_the_file_is_a_cluster_with_the_fitted_figures(fitted, tmp_path):
     _, fit = fitted
     path = tmp_path / "fitted.yaml"
     path.write_text(calibrated_yaml(fit, fit.interval(), "tailstep calibrate"))
-    assert load_cluster(path) == fit.calibrated
+    found = load_cluster(path)
+    assert found.model_copy(update={"posterior": None}) == fit.calibrated
     line = next(each for each in path.read_text().splitlines() if "latency" in each)
     assert "# 90 %: 1." in line
     assert "prior 1 us; from the data" in line

@@ -1,0 +1,125 @@
+"""The block `posterior` of a cluster: what it says, what is refused, and what `--set` takes out of it."""
+
+import math
+import re
+
+import pytest
+
+from mc.config import ExperimentConfig, load_cluster, load_experiment
+from mc.config.posterior import PosteriorConfig
+from mc.document import ConfigError
+
+CLUSTER = """\
+name: small
+chip: {peak: {}}
+tiers:
+  - {name: node, fan_out: 4, link: {bandwidth: 200 GB/s, duplex: each, latency: 1 us}}
+  - {name: net, fan_out: 4, link: {bandwidth: 20 GB/s, duplex: each, latency: 5 us}}
+"""
+BLOCK = f"""\
+posterior:
+  source: a log
+  parameters:
+    - {{paths: [tiers.node.link.bandwidth], space: positive, mean: {math.log(200e9)}, factor: [0.1]}}
+    - {{paths: [tiers.net.link.latency], space: positive, mean: {math.log(5e-6)}, factor: [0.1, 0.2]}}
+"""
+EXPERIMENT = """\
+name: barrier
+cluster: small.yaml
+model: {name: m, compute: {time: 1 ms}, exchange: {collective: all-reduce, size: 1 MB}}
+plan: {ranks: all, algorithm: ring}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "small.yaml").write_text(CLUSTER + BLOCK)
+    (tmp_path / "run.yaml").write_text(EXPERIMENT)
+    return tmp_path
+
+
+def test_a_draw_moves_figures_together(folder):
+    posterior = load_cluster(folder / "small.yaml").posterior
+    assert posterior is not None
+    assert posterior.causes == 2
+    found = posterior.draw([2.0, -1.0])
+    assert found["tiers.node.link.bandwidth"] == pytest.approx(200e9 * math.exp(0.2))
+    assert found["tiers.net.link.latency"] == pytest.approx(5e-6 * math.exp(0.2 - 0.2))
+
+
+def test_spaces():
+    groups = {"share": None, "factor": None, "simplex": "states", "ordered": "levels"}
+    rows = [
+        {"paths": [space], "space": space, "mean": 0.0, "factor": [1.0], "group": group}
+        for space, group in groups.items()
+    ]
+    rows.append({**rows[2], "paths": ["second"], "mean": 1.0, "rest": "rest"})
+    rows.append({**rows[3], "paths": ["higher"], "mean": 1.0})
+    found = PosteriorConfig.model_validate({"source": "x", "parameters": rows}).draw([0.5])
+    up, more = math.exp(0.5), math.exp(1.5)
+    assert found["share"] == pytest.approx(up / (1 + up))
+    assert found["factor"] == pytest.approx(1 + up)
+    assert found["simplex"] == pytest.approx(up / (1 + up + more))
+    assert found["simplex"] + found["second"] + found["rest"] == pytest.approx(1)
+    assert found["ordered"] == pytest.approx(1 + up)
+    assert found["higher"] == pytest.approx(1 + up + more)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "tiers.node.link.bandwidth]",
+            "tiers.nod.link.bandwidth]",
+            "small.yaml:9:16: posterior.parameters.0.paths.0: ",
+        ),
+        ("tiers.net.link.latency]", "tiers.node.link.bandwidth]", "expected each figure once"),
+        ("[tiers.net.link.latency]", "[tiers.net]", "expected the path of one number; got another"),
+        (
+            f"{math.log(200e9)}",
+            "3.0",
+            "expected the mean of the figure at `tiers.node.link.bandwidth`, 2e+11; got that",
+        ),
+        ("[0.1]", "[0]", "expected a row that is not all 0"),
+        ("space: positive", "space: simplex", "expected a `group`; got none"),
+        ("space: positive", "space: normal", "posterior.parameters.0.space: unknown name `normal`"),
+        (f"{math.log(200e9)}", "1e9", "expected means of figures; got some beyond all numbers"),
+        (
+            "fan_out: 4, link: {bandwidth: 200 GB/s",
+            "fan_out: 4, link: {bandwidth: 300 GB/s",
+            "leave out a figure that was",
+        ),
+    ],
+)
+def test_mistakes(folder, before, after, message):
+    text = CLUSTER + BLOCK
+    assert before in text
+    (folder / "small.yaml").write_text(text.replace(before, after, 1))
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load_cluster(folder / "small.yaml")
+
+
+@pytest.mark.parametrize(
+    ("override", "left", "fixed"),
+    [
+        ("cluster.tiers.0.link.bandwidth=100 GB/s", [(0.1, 0.2)], ("tiers.node.link.bandwidth",)),
+        (
+            "cluster.tiers.0.link={bandwidth: 1 GB/s, duplex: each, latency: 0 s}",
+            [(0.1, 0.2)],
+            ("tiers.node.link.bandwidth",),
+        ),
+        ("cluster.tiers.1.link.latency=1 us", [(0.1,)], ("tiers.net.link.latency",)),
+        ("cluster.tiers.1.link.bandwidth=1 GB/s", [(0.1,), (0.1, 0.2)], ()),
+    ],
+)
+def test_what_is_set_is_known(folder, override, left, fixed):
+    cluster = load_experiment(folder / "run.yaml", [override]).cluster
+    assert cluster.posterior is not None
+    assert [each.factor for each in cluster.posterior.parameters] == left
+    assert cluster.posterior.fixed == fixed
+
+
+def test_the_resolved_file_says_the_same(folder):
+    experiment = load_experiment(folder / "run.yaml", ["cluster.tiers.1.link.latency=1 us"])
+    again = ExperimentConfig.model_validate(experiment.model_dump(mode="json", exclude_none=True))
+    assert again == experiment
