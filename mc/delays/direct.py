@@ -21,10 +21,12 @@ from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.mixture import Mixture
 from mc.delays.numerics import safe_log
+from mc.delays.order_statistic import OrderStatistic
 from mc.delays.product import Product
 from mc.delays.slowest import Latest, Slowest, SlowestOf
 from mc.delays.sum import Sum
 from mc.delays.table import Tabulated
+from mc.delays.total import Total
 from mc.random import key_words, levels_from_words, threefry2x32
 
 # Steps per block and ranks per inner tile: a tile's words stay in registers and cache.
@@ -68,6 +70,8 @@ def _simulate(
         case Sum():
             first, second = (_part(key, index) for index in range(2))
             return _simulate(delay.first, first, steps, copy) + _simulate(delay.second, second, steps, copy)
+        case Total():
+            return _sum_of_copies(delay, key, steps, copy)
         case Latest():
             drawn = [
                 _simulate(part, _part(key, index), steps, copy) for index, part in enumerate(delay.delays)
@@ -82,6 +86,8 @@ def _simulate(
             return _slowest_of_identical(delay, key, steps, copy)
         case Slowest():
             return _slowest_of_composed(delay, key, steps, copy)
+        case OrderStatistic():
+            return _all_but_the_slowest(delay, key, steps, copy)
         case SlowestOf() if _is_family(delay.delays):
             return _slowest_of_different(delay, key, steps, copy)
         case SlowestOf():
@@ -95,7 +101,9 @@ def _is_family(delay: AbstractDelay) -> bool:
     match delay:
         case Shifted() | Scaled():
             return _is_family(delay.delay)
-        case Slowest() | SlowestOf() | Latest() | Mixture() | Sum() | Product() | Tabulated():
+        case Slowest() | SlowestOf() | OrderStatistic() | Latest():
+            return False
+        case Mixture() | Sum() | Total() | Product() | Tabulated():
             return False
         case _:
             return True
@@ -123,6 +131,18 @@ def _simulate_mixture(
     state = jnp.sum(level[:, None] > ends[None, :], axis=1)
     drawn = [_simulate(part, k, steps, copy) for part, k in zip(delay.components, parts, strict=True)]
     return jnp.select([state == index for index in range(len(drawn))], drawn)
+
+
+def _sum_of_copies(delay: Total, key: _Key, steps: _Steps, copy: UInt32[Array, ""]) -> Float[Array, " block"]:
+    found = jnp.zeros(steps.shape, jnp.result_type(float))
+    for place, (part, count) in enumerate(zip(delay.delays, delay.counts, strict=True)):
+        own = _part(key, place)
+
+        def one(index, so_far, part=part, count=count, own=own):
+            return so_far + _simulate(part, own, steps, copy * count + index)
+
+        found = jax.lax.fori_loop(jnp.uint32(0), jnp.uint32(count), one, found)
+    return found
 
 
 def _slowest_of_identical(
@@ -156,6 +176,23 @@ def _slowest_of_composed(
         return jnp.maximum(slowest, _simulate(delay.delay, key, steps, copy * count + index))
 
     return jax.lax.fori_loop(jnp.uint32(0), count, one, jnp.zeros(steps.shape, jnp.result_type(float)))
+
+
+def _all_but_the_slowest(
+    delay: OrderStatistic, key: _Key, steps: _Steps, copy: UInt32[Array, ""]
+) -> Float[Array, " block"]:
+    # The slowest k + 1 so far are kept, and each tile of ranks is sorted into them.
+    ranks, kept = delay.levels.ranks, delay.levels.dropped + 1
+    tile_size = min(_TILE, ranks)
+
+    def tile(index, slowest):
+        rank = index * tile_size + jnp.arange(tile_size, dtype=jnp.uint32)
+        times = jax.vmap(lambda each: _simulate(delay.delay, key, steps, copy * ranks + each))(rank)
+        drawn = jnp.where(rank[:, None] < ranks, times, -jnp.inf)
+        return jax.lax.top_k(jnp.concatenate([slowest, drawn.T], axis=1), kept)[0]
+
+    start = jnp.full((steps.shape[0], kept), -jnp.inf, jnp.result_type(float))
+    return jax.lax.fori_loop(jnp.uint32(0), jnp.uint32(-(-ranks // tile_size)), tile, start)[:, -1]
 
 
 def _slowest_of_different(

@@ -18,6 +18,7 @@ from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.mixture import Mixture
 from mc.delays.numerics import LOG_ODDS_SPAN, log_complement, log_mixture, log_odds, safe_log
+from mc.delays.order_statistic import OrderStatistic
 from mc.delays.product import Product
 from mc.delays.slowest import Latest, Slowest, SlowestOf
 from mc.delays.sum import Sum
@@ -72,6 +73,8 @@ def _ends(delay: AbstractDelay, levels: Float[Array, "2"]) -> Float[Array, "2"]:
             return _ends(delay.delay, levels) * delay.factor
         case Slowest():
             return _ends(delay.delay, log_complement(log_complement(levels) / jnp.maximum(delay.ranks, 1.0)))
+        case OrderStatistic():
+            return _ends(delay.delay, delay.levels.of_one(levels))
         case SlowestOf():
             ends = jax.vmap(lambda law: _ends(law, log_complement(log_complement(levels) / delay.size)))(
                 delay.delays
@@ -108,6 +111,8 @@ def _evaluate(delay: AbstractDelay, times: Float[Array, " points"], cells: int) 
         case Slowest():
             log_cdf = log_complement(_evaluate(delay.delay, times, cells))
             return log_complement(delay.ranks * jnp.maximum(log_cdf, _DEEPEST))
+        case OrderStatistic():
+            return delay.levels.of_all(_evaluate(delay.delay, times, cells))
         case SlowestOf():
             log_cdf = jax.vmap(lambda law: log_complement(_evaluate(law, times, cells)))(delay.delays)
             return log_complement(jnp.sum(jnp.maximum(log_cdf, _DEEPEST), axis=0))

@@ -21,9 +21,11 @@ from jaxtyping import Array, Float
 from mc.delays.affine import Scaled, Shifted
 from mc.delays.base import AbstractDelay
 from mc.delays.gamma import Gamma
+from mc.delays.hermite import hermite, monotone
 from mc.delays.inverse import attach_derivative, attach_parameters, bisect_bits
 from mc.delays.mixture import Mixture
 from mc.delays.numerics import LOG_ODDS_SPAN, log_odds, log_survival_of_odds
+from mc.delays.order_statistic import OrderStatistic
 from mc.delays.product import Product
 from mc.delays.slowest import Latest, Slowest, SlowestOf
 from mc.delays.sum import Sum
@@ -66,7 +68,7 @@ class Tabulated(AbstractDelay):
         left = right - 1
         width = self.odds[right] - self.odds[left]
         u = jnp.where(width > 0, (y - self.odds[left]) / jnp.where(width > 0, width, 1.0), 1.0)
-        return _hermite(u, width, self.times[left], self.times[right], self.slopes[left], self.slopes[right])
+        return hermite(u, width, self.times[left], self.times[right], self.slopes[left], self.slopes[right])
 
     def _look_up_odds(self, t):
         odds, times, slopes = jax.lax.stop_gradient((self.odds, self.times, self.slopes))
@@ -78,7 +80,7 @@ class Tabulated(AbstractDelay):
         start, end = (_rate(slopes[side], chord) for side in (left, right))
         # Behind the last knot the log-odds go on rising as they do before it: a sum of tables must reach as deep.
         rise = (odds[-1] - odds[-2]) / jnp.maximum(times[-1] - times[-2], _TINY)
-        y = _hermite(u, width, odds[left], odds[right], start, end) + rise * jnp.maximum(t - times[-1], 0.0)
+        y = hermite(u, width, odds[left], odds[right], start, end) + rise * jnp.maximum(t - times[-1], 0.0)
         return jnp.where(t < times[0], 0.0, log_survival_of_odds(y))
 
 
@@ -123,7 +125,7 @@ _Known = dict[int, tuple[AbstractDelay, AbstractDelay]]
 
 def _with_inverse(delay: AbstractDelay, known: _Known) -> AbstractDelay:
     match delay:
-        case Shifted() | Scaled() | Slowest():
+        case Shifted() | Scaled() | Slowest() | OrderStatistic():
             return eqx.tree_at(lambda law: law.delay, delay, _with_inverse(delay.delay, known))
         case Sum() | Product() | SlowestOf() | Gamma():
             return _with_inner_tables(delay, known)
@@ -147,7 +149,7 @@ def _with_inner_tables(delay: AbstractDelay, known: _Known) -> AbstractDelay:
             )
         case SlowestOf() | Gamma():
             return _once(delay, known, lambda: tabulate(delay))
-        case Shifted() | Scaled() | Slowest():
+        case Shifted() | Scaled() | Slowest() | OrderStatistic():
             return eqx.tree_at(lambda law: law.delay, delay, _with_inner_tables(delay.delay, known))
         case Mixture():
             return eqx.tree_at(
@@ -190,7 +192,7 @@ def _interpolant(
     odds = odds.at[0].set(-LOG_ODDS_SPAN).at[-1].set(LOG_ODDS_SPAN)
     rate = -slope / -jnp.expm1(jnp.where(log_s < 0, log_s, -1.0))  # dy/dt = −(d log S/dt)/F
     usable = (rate > 0) & jnp.isfinite(rate) & (log_s < 0)
-    return odds, times, _monotone(odds, times, jnp.where(usable, 1 / jnp.where(usable, rate, 1.0), 0.0))
+    return odds, times, monotone(odds, times, jnp.where(usable, 1 / jnp.where(usable, rate, 1.0), 0.0))
 
 
 def _refined_knots(
@@ -201,7 +203,7 @@ def _refined_knots(
 ) -> Float[Array, " knots"]:
     """As many knots, moved to where the interpolant misses the law at mid-cell by more than the tolerance."""
     width = jnp.diff(odds)
-    middle = _hermite(0.5, width, times[:-1], times[1:], slopes[:-1], slopes[1:])
+    middle = hermite(0.5, width, times[:-1], times[1:], slopes[:-1], slopes[1:])
     miss = jnp.abs(log_odds(delay.log_survival(middle)) - 0.5 * (odds[1:] + odds[:-1]))
     # The same miss in relative time, by the chord; an error counts when it is large in both.
     in_time = miss * jnp.diff(times) / (jnp.where(width > 0, width, 1.0) * jnp.maximum(middle, _TINY))
@@ -214,19 +216,3 @@ def _refined_knots(
 def _rate(slope, chord):
     # dy/dt from dt/dy, limited as the cubic in the other direction is.
     return jnp.minimum(jnp.where(slope > 0, 1 / jnp.where(slope > 0, slope, 1.0), jnp.inf), 3 * chord)
-
-
-def _hermite(u, width, t0, t1, s0, s1):
-    # The cubic as a correction of the chord: t₀ + rise·u + u(1−u)·[(1−u)(s₀w − rise) − u(s₁w − rise)].
-    rise = t1 - t0
-    return t0 + (rise * u + u * (1 - u) * ((1 - u) * (s0 * width - rise) - u * (s1 * width - rise)))
-
-
-def _monotone(
-    odds: Float[Array, " knots"], times: Float[Array, " knots"], slopes: Float[Array, " knots"]
-) -> Float[Array, " knots"]:
-    """Slopes limited to three times the smaller neighbouring chord: then the cubic is monotone (Fritsch, Carlson 1980)."""
-    width = jnp.diff(odds)
-    chord = jnp.where(width > 0, jnp.diff(times) / jnp.where(width > 0, width, 1.0), jnp.inf)
-    limit = 3 * jnp.minimum(jnp.append(chord, jnp.inf), jnp.insert(chord, 0, jnp.inf))
-    return jnp.minimum(slopes, jnp.where(jnp.isfinite(limit), limit, 0.0))

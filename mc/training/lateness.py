@@ -6,7 +6,7 @@ g ranks and the law Q_k of what a link in state k adds,
     late = max of g copies of J + Q_k,
 
 drawn anew for each message. n messages that ranks wait for one after the other are late by the sum of n such times,
-whose law is tabulated once for each n and k (`mc.training.sums`) and drawn as one number.
+whose law is tabulated once for each n and k (`mc.delays.quantiles`) and drawn as one number.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from mc.delays import AbstractDelay, Constant, Slowest, with_inverse
-from mc.training.sums import KNOTS, quantiles_of, sum_of, total_of
+from mc.delays.quantiles import KNOTS, quantiles_of, sum_of, total_of
 from mc.training.tables import QuantileTable, table_of
 
 # Levels of the source with a number; a word of it.

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mc.delays import AbstractDelay, with_inverse
+from mc.delays.quantiles import KNOTS, at_times, largest_of, quantiles_of, sum_of, total_of
 from mc.pipeline import normal_from_word
-from mc.training.sums import KNOTS, at_times, largest_of, quantiles_of, sum_of, total_of
 from mc.training.tables import REACH, QuantileTable, table_of
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 from numpy.typing import NDArray
 
-from mc.training.sums import odds_of
+from mc.delays.quantiles import odds_of
 
 # 32 bits have log-odds up to ±33·log 2.
 REACH = 23.0
@@ -44,7 +44,7 @@ class QuantileTable(eqx.Module):
 
 
 def table_of(sums: NDArray[np.float64]) -> QuantileTable:
-    """The table of laws that `mc.training.sums` has, [rows, columns, its knots]."""
+    """The table of laws that `mc.delays.quantiles` has, [rows, columns, its knots]."""
     found, odds = odds_of(sums.shape[-1]), np.linspace(-REACH, REACH, KNOTS)
     times = [[np.interp(odds, found, each) for each in row] for row in sums]
     return QuantileTable(jnp.asarray(np.array(times), jnp.result_type(float)))
