@@ -1,6 +1,8 @@
 """`tailstep init`: a first experiment, from a few answers."""
 
 import itertools
+import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,7 +14,8 @@ import typer
 
 from mc.catalog import chip as catalog_chip
 from mc.catalog import chips, links
-from mc.config import load_experiment, load_model
+from mc.config import ClusterConfig, ExperimentConfig, load_cluster, load_experiment, load_model
+from mc.config.transformer import TransformerConfig
 from mc.document import did_you_mean
 from mc.errors import InputError
 
@@ -37,7 +40,17 @@ def init(
     node: Annotated[
         int | None, typer.Option(help="How many of them in a node.", min=1, max=_MOST, show_default=False)
     ] = None,
-    model: Annotated[str | None, typer.Option(help="A shipped model, or a file.", show_default=False)] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A shipped model, a file, or a `config.json` of Hugging Face.", show_default=False),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="A shipped cluster or a file, such as a calibrated one, instead of chip, link and node.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write a commented experiment to start from.
 
@@ -46,16 +59,26 @@ def init(
     if file.suffix not in (".yaml", ".yml"):
         raise InputError(f"FILE: expected a name that ends in .yaml; got `{file}`")
     _refuse(file)
-    chip = _known("--chip", chip or _asked("chip", _CHIP), chips())
-    usual = catalog_chip(chip).scale_out_link or "InfiniBand-NDR"
-    between = [name for name, each in links().items() if each.tier in _TIERS]
-    link = _known("--link", link or _asked("link between nodes", usual), between)
-    size = size or _number("--chips", _asked("chips", str(_CHIPS)))
-    node = node or min(_number("--node", _asked("chips in a node", str(min(_NODE, size)))), size)
+    if cluster is not None:
+        if chip or link or node:
+            raise InputError("--cluster: expected it instead of --chip, --link and --node; got both")
+        known = load_cluster(cluster)
+        size = size or _number("--chips", _asked("chips", str(known.size)))
+        if size > known.size:
+            raise InputError(f"--chips: expected at most the {known.size:,} of `{cluster}`; got {size:,}")
+        chip, link = known.chip.name or "chips", ""
+        node = min(_first_unit(known), size)
+    else:
+        chip = _known("--chip", chip or _asked("chip", _CHIP), chips())
+        usual = catalog_chip(chip).scale_out_link or "InfiniBand-NDR"
+        between = [name for name, each in links().items() if each.tier in _TIERS]
+        link = _known("--link", link or _asked("link between nodes", usual), between)
+        size = size or _number("--chips", _asked("chips", str(_CHIPS)))
+        node = node or min(_number("--node", _asked("chips in a node", str(min(_NODE, size)))), size)
     if size % node:
         raise InputError(f"--chips: expected whole nodes of {node}; got {size}")
     model = model or _asked("model", _MODEL)
-    answers = _Answers(chip, link, size, node, model)
+    answers = _Answers(chip, link, size, node, model, cluster, file.absolute().parent)
     text = _checked(answers)
     try:
         with file.open("x", encoding="utf-8") as out:
@@ -69,13 +92,40 @@ def init(
 
 @dataclass(frozen=True)
 class _Answers:
-    """What was said: names of the catalog, numbers of chips, a model."""
+    """What was said: names of the catalog, numbers of chips, a model, perhaps a cluster; and the folder of the file."""
 
     chip: str
     link: str
     size: int
     node: int
     model: str
+    cluster: str | None
+    folder: Path
+
+    def reference(self, said: str) -> str:
+        """A shipped name as it is; a file, said from the working directory, as seen from the folder."""
+        return os.path.relpath(said, self.folder) if Path(said).suffix or Path(said).exists() else said
+
+    @property
+    def label(self) -> str:
+        """The model's name, for people."""
+        path = Path(self.model)
+        return (
+            path.resolve().parent.name
+            if path.name == "config.json"
+            else path.stem
+            if path.suffix
+            else self.model
+        )
+
+    @property
+    def model_text(self) -> str:
+        """The model as it stands in the file."""
+        if self.model.endswith(".json"):
+            return (
+                f"{{name: {json.dumps(self.label)}, hugging_face: {json.dumps(self.reference(self.model))}}}"
+            )
+        return self.reference(self.model)
 
 
 def _refuse(file: Path) -> None:
@@ -107,18 +157,19 @@ def _number(option: str, text: str) -> int:
 
 def _checked(answers: _Answers) -> str:
     """The file for the smallest cut of the model that fits into memory."""
-    if load_model(answers.model).transformer is None:
+    shape = _shape(answers)
+    if shape is None:
         text = _text(answers, _simple_plan(answers))
-        _load(text)
+        _load(text, answers.folder)
         return text
     # Here, so that `--help` does not load NumPy.
     from mc.parallel import checked_plan
 
     refusal: InputError | None = None
-    for tp, pp, ep in _cuts(answers):
-        text = _text(answers, _plan(answers, tp, pp, ep))
+    for tp, pp, ep in _cuts(answers, shape):
+        text = _text(answers, _plan(answers, shape, tp, pp, ep))
         try:
-            checked_plan(_load(text))
+            checked_plan(_load(text, answers.folder))
         except InputError as error:
             refusal = error
             continue
@@ -128,17 +179,37 @@ def _checked(answers: _Answers) -> str:
     )
 
 
-def _load(text: str) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "experiment.yaml")
-        path.write_text(text, encoding="utf-8")
-        return load_experiment(path)
+def _load(text: str, folder: Path) -> ExperimentConfig:
+    """What the file would say, read in the folder where it is to be, as its references start there."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", suffix=".yaml", prefix=".init-", dir=folder
+        ) as file:
+            file.write(text)
+            file.flush()
+            return load_experiment(file.name)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
 
 
-def _cuts(answers: _Answers) -> Iterator[tuple[int, int, int]]:
+def _shape(answers: _Answers) -> TransformerConfig | None:
+    """The transformer; None for a model that computes and exchanges."""
+    if not answers.model.endswith(".json"):
+        return load_model(answers.model).transformer
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
+        file.write(f"{{name: model, hugging_face: {json.dumps(os.path.abspath(answers.model))}}}")
+        file.flush()
+        return load_model(file.name).transformer
+
+
+def _first_unit(cluster: ClusterConfig) -> int:
+    """How many ranks the innermost tier joins, at least, if its units differ."""
+    first = cluster.fan_outs[0]
+    return first if isinstance(first, int) else min(first)
+
+
+def _cuts(answers: _Answers, shape: TransformerConfig) -> Iterator[tuple[int, int, int]]:
     """Sizes of tp, pp and ep, those that cut least first; tp stays in a node."""
-    shape = load_model(answers.model).transformer
-    assert shape is not None
     powers = [1 << power for power in range(answers.size.bit_length())]
     experts = powers if shape.experts else [1]
     # What layers can be shared out among, whether the ends have one less or not.
@@ -148,10 +219,9 @@ def _cuts(answers: _Answers) -> Iterator[tuple[int, int, int]]:
     return iter(sorted(fitting, key=lambda cut: (cut[0] * cut[1] * cut[2], cut[1], cut[2])))
 
 
-def _plan(answers: _Answers, tp: int, pp: int, ep: int) -> str:
+def _plan(answers: _Answers, shape: TransformerConfig, tp: int, pp: int, ep: int) -> str:
     dp = answers.size // (tp * pp)
-    shape = load_model(answers.model).transformer
-    assert shape is not None
+    ranks = f"  ranks: {answers.size}\n" if answers.cluster else ""
     balance = (
         "  balance_ends: true # the first and the last stage have a layer less\n" if shape.layers % pp else ""
     )
@@ -159,7 +229,7 @@ def _plan(answers: _Answers, tp: int, pp: int, ep: int) -> str:
     return f"""\
   # Tensor, pipeline and data parallel: {tp} x {pp} x {dp} = {answers.size:,} ranks; the smallest cut that fits into memory.
   # `tailstep explain` shows every message of it, `tailstep advise` searches for better ones.
-  tp: {tp}
+{ranks}  tp: {tp}
   pp: {pp}
   dp: {dp}
 {balance}{experts}  zero: 1 # the optimizer's states are shared among replicas
@@ -177,22 +247,13 @@ def _simple_plan(answers: _Answers) -> str:
 
 
 def _text(answers: _Answers, plan: str) -> str:
-    inside = catalog_chip(answers.chip).scale_up_link or answers.link
-    tiers = f"    - {{name: node, link: {inside}, fan_out: {answers.node}}}\n"
-    if answers.size > answers.node:
-        tiers += f"    - {{name: network, link: {answers.link}, fan_out: {answers.size // answers.node}}}\n"
     return f"""\
 # An experiment for `tailstep run`: what a step takes, and what it waits for. Every quantity has its unit; `tailstep show` prints
 # this file with all defaults, `tailstep validate` checks it, and docs/configuration.md describes every key.
-name: {answers.model} on {answers.size} {answers.chip}
+name: {answers.label} on {answers.size} {answers.chip}
 
 cluster:
-  name: {answers.size} {answers.chip}
-  # Figures and their sources: `tailstep catalog {answers.chip}`. Figures of your own can stand here instead.
-  chip: {answers.chip}
-  # Innermost first: who is joined to whom, and by what.
-  tiers:
-{tiers}\
+{_cluster(answers)}\
   # What makes ranks differ. These are published figures of other clusters; `tailstep calibrate` fits your own.
   noise:
     # The same work takes 2 % more or less, rank by rank and step by step (computed from the traces of arXiv 2505.05713).
@@ -203,7 +264,7 @@ cluster:
     pauses: {{probability: 0.01 %, delay: {{family: exponential, mean: 20 ms}}}}
 
 # A model that comes with tailstep; a file of your own, or `hugging_face: config.json`, can stand here.
-model: {answers.model}
+model: {answers.model_text}
 
 plan:
 {plan}
@@ -213,3 +274,21 @@ run:
   realisations: 20
   seed: 0
 """
+
+
+def _cluster(answers: _Answers) -> str:
+    if answers.cluster is not None:
+        return f"""\
+  extends: {answers.reference(answers.cluster)}
+"""
+    inside = catalog_chip(answers.chip).scale_up_link or answers.link
+    tiers = f"    - {{name: node, link: {inside}, fan_out: {answers.node}}}\n"
+    if answers.size > answers.node:
+        tiers += f"    - {{name: network, link: {answers.link}, fan_out: {answers.size // answers.node}}}\n"
+    return f"""\
+  name: {answers.size} {answers.chip}
+  # Figures and their sources: `tailstep catalog {answers.chip}`. Figures of your own can stand here instead.
+  chip: {answers.chip}
+  # Innermost first: who is joined to whom, and by what.
+  tiers:
+{tiers}"""

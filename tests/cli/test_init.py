@@ -1,6 +1,7 @@
 """`tailstep init`: what it writes is valid, fits and is what was asked for; nothing is overwritten. And completion."""
 
 import io
+import json
 import subprocess
 import sys
 
@@ -110,3 +111,55 @@ def test_completion_knows_the_verbs():
 def test_completing_does_not_import_jax():
     code = "import mc.cli.app, sys; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "rms_norm_eps": 1e-05,
+    "tie_word_embeddings": False,
+}
+
+
+def test_a_config_json_on_a_calibrated_cluster(init, tmp_path):
+    """From what people have to a file that runs: a part of the cluster, references from where the file lies."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "measured.yaml").write_text("extends: dgx-h100-superpod\n")
+    (tmp_path / "out").mkdir()
+    code, _, error = init(
+        "out/e.yaml", "--cluster", "measured.yaml", "--chips", "64", "--model", "mine/config.json"
+    )
+    assert code == 0, error
+    config = load_experiment("out/e.yaml")
+    assert checked_plan(config).ranks == 64
+    assert config.model.name == "mine"
+    assert config.cluster.size == 1024
+    assert config.cluster.noise.slow_chips is not None
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["e.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--cluster", "dgx-h100-superpod", "--chip", "A100"),
+            "instead of --chip, --link and --node; got both",
+        ),
+        (
+            ("--cluster", "dgx-h100-superpod", "--chips", "2048"),
+            "expected at most the 1,024 of `dgx-h100-superpod`",
+        ),
+        (("--model", "config.json"), "config.json cannot be read: No such file"),
+        (("--cluster", "dgx-h100-superpot"), "did you mean `dgx-h100-superpod`?"),
+    ],
+)
+def test_refusals_of_files(init, arguments, message):
+    code, _, error = init(*arguments)
+    assert code == 2
+    assert message in error
