@@ -18,9 +18,9 @@ plan: {tp: 4, pp: 2, global_batch: 8, sequence_length: 1024}
 """
 
 
-@pytest.fixture
-def found(tmp_path):
-    file = tmp_path / "little.yaml"
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    file = tmp_path_factory.mktemp("worth") / "little.yaml"
     file.write_text(TEXT)
     return worth(load_experiment(str(file)))
 

@@ -126,7 +126,7 @@ def test_noise_that_does_nothing_leaves_the_evaluation(load, quiet):
 def sampled(tmp_path_factory):
     path = tmp_path_factory.mktemp("sampled") / "experiment.yaml"
     path.write_text(noisy())
-    keys = ("run.realisations=150", "run.samples=3000")
+    keys = ("run.realisations=90", "run.samples=900")
     return {
         method: run(load_experiment(path, (*keys, f"run.method={method}"))) for method in ("exact", "direct")
     }
@@ -134,7 +134,7 @@ def sampled(tmp_path_factory):
 
 def test_exact_and_direct_have_one_law(sampled):
     exact, direct = (sampled[method].samples for method in ("exact", "direct"))
-    assert exact.shape == direct.shape == (150, 20)
+    assert exact.shape == direct.shape == (90, 10)
     assert_same_law(exact[:, 0], direct[:, 0])
     # The same chips are slow and the same nodes pause: what differs is the spread.
     assert_same_law(exact - exact.mean(axis=1, keepdims=True), direct - direct.mean(axis=1, keepdims=True))

@@ -14,15 +14,14 @@ from tests.sweep.test_sweep_files import EXPERIMENT
 
 BLOCK = """\
   samples: 0
-  grid: {plan.ranks: [2, 4, 8], model.exchange.size: {linear: [1 MB, 2 MB], points: 500}}
-  limit: 200000
+  grid: {plan.ranks: [2, 4, 8], model.exchange.size: {linear: [1 MB, 2 MB], points: 20}}
 """
 
 
 # Dask warns of what its own dependencies do.
 @pytest.mark.filterwarnings("default")
 def test_a_worker_that_is_killed_costs_its_batch_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(batch_module, "QUIET", 300)
+    monkeypatch.setattr(batch_module, "QUIET", 12)
     distributed = pytest.importorskip("distributed")
     (tmp_path / "sweep.yaml").write_text(EXPERIMENT + BLOCK)
     sweep = load_sweep(tmp_path / "sweep.yaml")
@@ -52,7 +51,7 @@ def test_a_worker_that_is_killed_costs_its_batch_alone(tmp_path, monkeypatch):
             for worker in workers:
                 worker.kill()
                 worker.wait()
-    assert (outcome.cells, outcome.failed) == (1500, 0)
+    assert (outcome.cells, outcome.failed) == (60, 0)
     run_sweep(sweep, observe=kept("here"))
     assert tables["there"].keys() == tables["here"].keys()
     for first, table in tables["here"].items():

@@ -120,45 +120,61 @@ def test_a_folder_on_a_real_small_disk(sweep, whole, tmp_path):
 
 PROGRAM = """
 import os, sys, time
+import pyarrow.parquet as pq
 from mc.sweep import batch
 batch.QUIET = 2
 from mc.config.load_sweep import load_sweep
-from mc.sweep.sweep import here, run_sweep
+from mc.sweep.sweep import run_sweep
 
 def slowly(sweep, batches, advance):
-    for number, (one, table) in enumerate(here(sweep, batches, advance)):
-        yield one, table
+    for number, one in enumerate(batches):
+        yield one, pq.read_table(f"{sys.argv[3]}/{one.name}")
         print(one.name, flush=True)
         if number == 2:
             # In the midst of a file, as a writer that is killed leaves it.
             open(f"{sys.argv[2]}/.tailstep-{os.getpid()}-half", "wb").write(b"PAR1")
             time.sleep(60)
 
-try:
-    run_sweep(load_sweep(sys.argv[1]), out=sys.argv[2], resume=True, executor=slowly)
-except KeyboardInterrupt:
-    sys.exit(130)
+run_sweep(load_sweep(sys.argv[1]), out=sys.argv[2], resume=True, executor=slowly)
 """
 
 
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "Ctrl-C"])
-def test_a_run_that_is_ended_is_resumed_and_no_other_may_start_before(sweep, whole, tmp_path, ending):
+def is_resumed(sweep, whole: list[dict], folder: Path) -> None:
+    """After three batches: they are kept, and a second run does the others."""
+    assert rows(folder) == whole[:6]
+    outcome = run_sweep(sweep, out=folder, resume=True)
+    assert outcome.found == 6
+    assert rows(folder) == whole
+    assert not list(folder.glob(".tailstep-*"))
+
+
+def test_a_run_that_is_killed_is_resumed_and_no_other_may_start_before(sweep, whole, tmp_path):
     folder = tmp_path / "ended"
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "sweep.yaml"), str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    arguments = [str(tmp_path / "sweep.yaml"), str(folder), str(tmp_path / "whole")]
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         for _ in range(3):
             assert process.stdout.readline()
         with pytest.raises(InputError, match="another run of this sweep is at work here"):
             run_sweep(sweep, out=folder, resume=True)
         time.sleep(0.1)
-        process.send_signal(ending)
+        process.kill()
         process.wait(timeout=30)
-    assert rows(folder) == whole[:6]
-    outcome = run_sweep(sweep, out=folder, resume=True)
-    assert outcome.found == 6
-    assert rows(folder) == whole
-    assert not list(folder.glob(".tailstep-*"))
+    is_resumed(sweep, whole, folder)
+
+
+def test_a_run_that_is_ended_by_hand_is_resumed(sweep, whole, tmp_path):
+    def interrupted(sweep, batches, advance):
+        for number, found in enumerate(here(sweep, batches, advance)):
+            yield found
+            if number == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(sweep, out=tmp_path / "ended", executor=interrupted)
+    is_resumed(sweep, whole, tmp_path / "ended")
 
 
 def test_a_folder_with_something_else_is_left_alone(sweep, whole, tmp_path):
