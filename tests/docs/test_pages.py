@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import typer
 from ruamel.yaml import YAML
+from typer.testing import CliRunner
 
 from mc.cli.app import app
-from mc.config import json_schema
+from mc.config import json_schema, load_any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -145,3 +146,27 @@ def test_every_figure_of_the_catalog_has_its_origin(hooks):
     assert len(rows) == sum(len(entry.figures) for entry in [*chips().values(), *links().values()])
     assert all(origin.strip() for _, origin in rows)
     assert set(re.findall(r"^### (\S+)$", page, re.MULTILINE)) == {*chips(), *links()}
+
+
+def test_every_formula_has_its_code_and_its_test():
+    rows = re.findall(
+        r"^\| .* \| `(mc/\S+)` \| `(tests/\S+)` \|", (DOCS / "formulas.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) > 30
+    for path in [each for row in rows for each in row]:
+        assert (ROOT / path).is_file(), path
+
+
+def test_files_shown_in_tutorials_are_valid(tmp_path, monkeypatch):
+    """Blocks of YAML that extend something shipped, or the file that `init` writes."""
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(
+        app, ["init", "first.yaml", "--chip", "H100", "--chips", "512", "--model", "llama3-8b"]
+    )
+    found = 0
+    for page in [*(DOCS / "tutorials").glob("*.md"), *(DOCS / "how-to").glob("*.md")]:
+        for block in re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+            (tmp_path / "shown.yaml").write_text(block, encoding="utf-8")
+            load_any("shown.yaml")
+            found += 1
+    assert found >= 2
