@@ -10,6 +10,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mc.advise.worth import worth as worth
+    from mc.api import calibrate as calibrate
+    from mc.api import difference as difference
+    from mc.api import on_cluster as on_cluster
+    from mc.api import run_sweep as run_sweep
+    from mc.api import search_plans as search_plans
+    from mc.api import write_cluster as write_cluster
+    from mc.catalog import chip as chip
+    from mc.catalog import link as link
     from mc.collectives import AbstractAlgorithm as AbstractAlgorithm
     from mc.collectives import CollectiveError as CollectiveError
     from mc.collectives import Cost as Cost
@@ -24,6 +33,9 @@ if TYPE_CHECKING:
     from mc.config import ExperimentConfig as ExperimentConfig
     from mc.config import load_cluster as load_cluster
     from mc.config import load_experiment as load_experiment
+    from mc.config import load_model as load_model
+    from mc.config import load_plan as load_plan
+    from mc.config.load_sweep import load_sweep as load_sweep
     from mc.delays import AbstractDelay as AbstractDelay
     from mc.delays import Constant as Constant
     from mc.delays import Discrete as Discrete
@@ -57,6 +69,8 @@ if TYPE_CHECKING:
     from mc.delays import with_pauses as with_pauses
     from mc.experiment import build_step as build_step
     from mc.experiment import run as run
+    from mc.experiment.scale import scale as scale
+    from mc.experiment.trace import trace as trace
     from mc.fabric import Cluster as Cluster
     from mc.fabric import Extent as Extent
     from mc.fabric import FabricError as FabricError
@@ -69,7 +83,10 @@ if TYPE_CHECKING:
     from mc.fabric import Variation as Variation
     from mc.fabric import build_cluster as build_cluster
     from mc.fabric import span as span
+    from mc.logs import Hints as Hints
+    from mc.logs import read_logs as read_logs
     from mc.results import RunResult as RunResult
+    from mc.results import read_run as read_run
     from mc.step import Step as Step
     from mc.units import Dimension as Dimension
     from mc.units import UnitError as UnitError
@@ -77,6 +94,9 @@ if TYPE_CHECKING:
     from mc.units import parse as parse
 
 _NAMES = {
+    "mc.advise.worth": ("worth",),
+    "mc.api": ("calibrate", "difference", "on_cluster", "run_sweep", "search_plans", "write_cluster"),
+    "mc.catalog": ("chip", "link"),
     "mc.collectives": (
         "AbstractAlgorithm",
         "CollectiveError",
@@ -90,7 +110,8 @@ _NAMES = {
         "phases",
         "select",
     ),
-    "mc.config": ("ExperimentConfig", "load_cluster", "load_experiment"),
+    "mc.config": ("ExperimentConfig", "load_cluster", "load_experiment", "load_model", "load_plan"),
+    "mc.config.load_sweep": ("load_sweep",),
     "mc.delays": (
         "AbstractDelay",
         "Constant",
@@ -125,6 +146,8 @@ _NAMES = {
         "with_pauses",
     ),
     "mc.experiment": ("build_step", "run"),
+    "mc.experiment.scale": ("scale",),
+    "mc.experiment.trace": ("trace",),
     "mc.fabric": (
         "Cluster",
         "Extent",
@@ -139,7 +162,8 @@ _NAMES = {
         "build_cluster",
         "span",
     ),
-    "mc.results": ("RunResult",),
+    "mc.logs": ("Hints", "read_logs"),
+    "mc.results": ("RunResult", "read_run"),
     "mc.step": ("Step",),
     "mc.units": ("Dimension", "UnitError", "format_quantity", "parse"),
 }

@@ -48,6 +48,7 @@ FLOORS = (
     "advise",
     "sweep",
     "report",
+    "api",
     "cli",
 )
 WITHOUT_JAX = (
