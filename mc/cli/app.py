@@ -25,6 +25,7 @@ from mc.cli.ridge import ridge
 from mc.cli.run import run
 from mc.cli.scale import scale
 from mc.cli.schema import schema
+from mc.cli.sensitivity import sensitivity
 from mc.cli.show import show
 from mc.cli.sweep import merge, sweep
 from mc.cli.trace import trace
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.command()(init)
 app.command()(run)
 app.command()(scale)
+app.command()(sensitivity)
 app.command()(advise)
 app.command()(sweep)
 app.command()(merge)

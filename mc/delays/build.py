@@ -16,6 +16,7 @@ from mc.config import (
 )
 from mc.delays.affine import Shifted
 from mc.delays.base import AbstractDelay
+from mc.delays.checks import is_known
 from mc.delays.constant import Constant
 from mc.delays.empirical import Empirical
 from mc.delays.exponential import Exponential
@@ -29,7 +30,8 @@ from mc.delays.weibull import Weibull
 def build_delay(config: Any) -> AbstractDelay:
     """The law that a validated delay specification describes (times in seconds, ratios plain)."""
     law = _family(config)
-    return Shifted(law, config.shift) if config.shift else law
+    # A shift that is traced is there.
+    return Shifted(law, config.shift) if not is_known(config.shift) or config.shift else law
 
 
 def _family(config: Any) -> AbstractDelay:

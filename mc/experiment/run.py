@@ -100,6 +100,16 @@ def run(
     )
 
 
+def draw_steps(config: ExperimentConfig) -> NDArray[np.float64]:
+    """Step times of an experiment whose model computes and then exchanges, as `run` draws them, [realisations, steps].
+
+    Raises:
+        InputError: the experiment cannot be built.
+    """
+    parts, _, _ = _sampled(config, jax.random.key(config.run.seed, impl="threefry2x32"), lambda count: None)
+    return sum(parts.values(), np.zeros(()))
+
+
 def _sampled(
     config: ExperimentConfig, key: jax.Array, advance: Advance
 ) -> tuple[dict[str, NDArray[np.float64]], float, float]:

@@ -4,6 +4,7 @@ import math
 
 from mc.config import CongestionConfig, IncastConfig
 from mc.delays import build_delay
+from mc.document import StrictModel
 from mc.fabric.incast import Incast
 from mc.fabric.link_states import LinkStates, SharedLinks, spread_over_paths
 from mc.fabric.markov import MarkovChain
@@ -32,10 +33,10 @@ def build_links(
         state.slowdown if state.load is None else 1 / (1 - state.load * oversubscription)
         for state in config.states
     ]
-    fixed = [state.delay if isinstance(state.delay, float) else 0.0 for state in config.states]
-    random = tuple(
-        None if isinstance(state.delay, float) else build_delay(state.delay) for state in config.states
-    )
+    # A plain delay may be traced.
+    laws = [state.delay if isinstance(state.delay, StrictModel) else None for state in config.states]
+    fixed = [state.delay if law is None else 0.0 for state, law in zip(config.states, laws, strict=True)]
+    random = tuple(None if law is None else build_delay(law) for law in laws)
     states = LinkStates(slowdowns, fixed, random if any(law is not None for law in random) else ())
     if config.spread is not None:
         chain, states = spread_over_paths(chain, states, config.spread.paths, config.spread.routing)

@@ -5,5 +5,9 @@ figures do. Derivatives are those of the draws themselves (`derivatives.py`), in
 calibration's posterior (`forecast.py`).
 """
 
+from mc.sensitivity.derivatives import Elasticity as Elasticity
 from mc.sensitivity.forecast import collective_intervals as collective_intervals
 from mc.sensitivity.forecast import with_model as with_model
+from mc.sensitivity.sensitivity import Sensitivity as Sensitivity
+from mc.sensitivity.sensitivity import SensitivityError as SensitivityError
+from mc.sensitivity.sensitivity import sensitivity as sensitivity
