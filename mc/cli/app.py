@@ -21,6 +21,7 @@ from mc.cli.explain import explain
 from mc.cli.import_logs import import_logs
 from mc.cli.init import init
 from mc.cli.optics import optics
+from mc.cli.report import report
 from mc.cli.ridge import ridge
 from mc.cli.run import run
 from mc.cli.scale import scale
@@ -47,6 +48,7 @@ app.command()(advise)
 app.command()(sweep)
 app.command()(merge)
 app.command()(diff)
+app.command()(report)
 app.command()(trace)
 app.command()(explain)
 app.command()(collective)

@@ -20,14 +20,7 @@ def diff_table(found: Comparison) -> Group:
     """The whole report as one renderable for a rich console."""
     how = "the same random numbers in both" if found.is_paired else "drawn independently of each other"
     heading = f"{100 * found.confidence:g} % interval"
-    scale = scale_for(
-        Estimate(
-            each.before,
-            each.difference.low - each.difference.value,
-            each.difference.high - each.difference.value,
-        )
-        for each in (*found.times.values(), *found.parts.values())
-    )
+    scale = scale_of(found)
     return Group(
         Text(f"{found.names[0]} ({found.hashes[0]}) -> {found.names[1]} ({found.hashes[1]}): {how}"),
         Text(),
@@ -35,7 +28,19 @@ def diff_table(found: Comparison) -> Group:
         Text(),
         _differences("step time", found.times, scale, heading, LABELS),
         Text(),
-        _differences("where the mean goes", _shown(found.parts), scale, heading, {}),
+        _differences("where the mean goes", shown_parts(found), scale, heading, {}),
+    )
+
+
+def scale_of(found: Comparison) -> TimeScale:
+    """The scale in which all times and differences can be read together."""
+    return scale_for(
+        Estimate(
+            each.before,
+            each.difference.low - each.difference.value,
+            each.difference.high - each.difference.value,
+        )
+        for each in (*found.times.values(), *found.parts.values())
     )
 
 
@@ -65,9 +70,9 @@ def _plain(each: Difference) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
-def _shown(parts: Mapping[str, Difference]) -> dict[str, Difference]:
+def shown_parts(found: Comparison) -> dict[str, Difference]:
     """Parts that are anywhere more than nothing."""
-    return {name: each for name, each in parts.items() if each.before or each.after}
+    return {name: each for name, each in found.parts.items() if each.before or each.after}
 
 
 def _changes(found: Comparison) -> RenderableType:
@@ -86,18 +91,19 @@ def _differences(
     table = _table(title, f"before ({scale.unit})", "after", "difference", heading)
     for name, each in rows.items():
         change = each.difference
-        interval = f"{_signed(change.low, scale)} .. {_signed(change.high, scale)}"
+        interval = f"{signed(change.low, scale)} .. {signed(change.high, scale)}"
         table.add_row(
             Text(labels.get(name, name.replace("_", " "))),
             scale.number(each.before),
             scale.number(each.after),
-            _signed(change.value, scale),
+            signed(change.value, scale),
             "exact" if change.low == change.high else interval,
         )
     return table
 
 
-def _signed(seconds: float, scale: TimeScale) -> str:
+def signed(seconds: float, scale: TimeScale) -> str:
+    """A difference, with its sign."""
     return ("+" if seconds > 0 else "") + scale.number(seconds)
 
 

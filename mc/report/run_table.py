@@ -3,12 +3,14 @@
 Names come from the user's files and may hold anything; they are wrapped in `Text`, which renders no markup.
 """
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mc.estimate import Estimate
+from mc.estimate import Estimate, Part
 from mc.report.bar import ShareBar
 from mc.report.command import CommandLine
 from mc.report.serving import serving_rows
@@ -61,10 +63,9 @@ def _quantiles(result: RunResult) -> Table:
 
 def _waterfall(result: RunResult) -> Table:
     is_plain = result.training is None and result.serving is None
-    # What takes no time at all is left out where there are many parts; what takes next to none sets no decimals.
+    # What takes no time at all is left out where there are many parts.
     parts = [part for part in result.waterfall.parts if part.time.value or is_plain]
-    large = [part.time for part in parts if abs(part.share) > _NEXT_TO_NOTHING]
-    scale = scale_for(large or [part.time for part in parts])
+    scale = waterfall_scale(parts)
     table = _table(
         "where the mean goes", scale.unit, f"{100 * result.estimates.confidence:g} % interval", "share"
     )
@@ -80,6 +81,12 @@ def _waterfall(result: RunResult) -> Table:
     table.add_section()
     table.add_row("sum", scale.number(result.waterfall.total), "", "100.0 %", "")
     return table
+
+
+def waterfall_scale(parts: Sequence[Part]) -> TimeScale:
+    """The scale of parts of a step; what takes next to no time sets no decimals."""
+    large = [part.time for part in parts if abs(part.share) > _NEXT_TO_NOTHING]
+    return scale_for(large or [part.time for part in parts])
 
 
 def _training(result: RunResult) -> list[RenderableType]:

@@ -12,7 +12,7 @@ from mc.report.times import duration, scale_for
 from mc.results import ServingSummary
 from mc.results.serving import LATENCIES, RATES
 
-_NAMES = {"ttft": "time to first token", "tpot": "time per output token", "itl": "step"}
+LATENCY_NAMES = {"ttft": "time to first token", "tpot": "time per output token", "itl": "step"}
 
 
 def serving_json(serving: ServingSummary) -> dict[str, Any]:
@@ -52,7 +52,9 @@ def serving_rows(serving: ServingSummary) -> list[RenderableType]:
     for heading in ("mean", "p50", "p95", "p99", "p99.9"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name in LATENCIES:
-        table.add_row(_NAMES[name], *(scale.number(each.value) for each in getattr(serving, name).values()))
+        table.add_row(
+            LATENCY_NAMES[name], *(scale.number(each.value) for each in getattr(serving, name).values())
+        )
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column()

@@ -1,0 +1,112 @@
+"""`tailstep report`: a folder of results as one page of HTML."""
+
+import shlex
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mc.errors import InputError
+
+if TYPE_CHECKING:
+    from mc.report.html.page import Page
+
+RUN = "tailstep run"
+_NAME, _NAME_OF_TWO = "report.html", "comparison.html"
+
+
+def report(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="The folder of a run, a sweep or a calibration, as their --out or --results kept it.",
+            show_default=False,
+        ),
+    ],
+    other: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="The folder of another run, to compare.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where to write it (.html); into the folder without.", show_default=False
+        ),
+    ] = None,
+    *,
+    more: Annotated[
+        bool,
+        typer.Option(
+            "--more", help="Of a run, also compute what follows from its configuration; takes minutes."
+        ),
+    ] = False,
+) -> None:
+    """Write a report: one HTML file with pictures and tables, without scripts and without network, light and dark.
+
+    A run's distribution and waterfall, a sweep's curves and front, a calibration's fit, or what two runs differ in; each
+    with its configuration, where it came from, and how far to trust it.
+    """
+    _check(folder, other, out, more=more)
+    target = out or (folder / _NAME if other is None else other / _NAME_OF_TWO)
+    from mc.report.html.page import render
+    from mc.report.html.write import write_text
+
+    words = [
+        "tailstep",
+        "report",
+        str(folder),
+        *([] if other is None else [str(other)]),
+        *(["--more"] if more else []),
+    ]
+    text = render(_page(folder, other, shlex.join(words), more=more))
+    write_text(target, text)
+    print(f"wrote {target} ({len(text.encode()) / 1e3:,.0f} kB)", file=sys.stderr)
+
+
+def _check(folder: Path, other: Path | None, out: Path | None, *, more: bool) -> None:
+    for name, package in (("matplotlib", "matplotlib"), ("jinja2", "Jinja2")):
+        if find_spec(name) is None:
+            raise InputError(
+                f"report: needs {package}, which is not installed; `pip install 'tailstep[report]'` gets it"
+            )
+    for each in (folder, other):
+        if each is not None and not each.is_dir():
+            hint = "; `tailstep run FILE --out DIR` makes one" if each.is_file() else ""
+            raise InputError(f"{each}: expected the folder of a run, a sweep or a calibration{hint}")
+    if out is not None and out.suffix not in (".html", ".htm"):
+        raise InputError(f"--out: expected a file that ends in .html; got {out}")
+    if out is not None and not out.parent.is_dir():
+        raise InputError(f"--out: there is no folder {out.parent}")
+    if more and other is not None:
+        raise InputError("--more: expected one run with it; got two")
+
+
+def _page(folder: Path, other: Path | None, origin: str, *, more: bool) -> "Page":
+    from mc.report.html.comparison import comparison_page
+    from mc.report.html.run import run_page
+    from mc.results import read_run
+
+    if other is not None:
+        return comparison_page(read_run(folder), read_run(other), origin)
+    kind = _kind(folder)
+    if more and kind != RUN:
+        raise InputError(
+            f"--more: expected the folder of a run; got that of a {kind.removeprefix('tailstep ')}"
+        )
+    if kind == RUN:
+        return run_page(read_run(folder), (), origin)
+    raise InputError(f"{folder}: {kind}")
+
+
+def _kind(folder: Path) -> str:
+    """What the manifest of a folder says that it is of."""
+    from mc.results.folder import read_manifest
+
+    if read_manifest(folder) is not None:
+        return RUN
+    raise InputError(
+        f"{folder}: expected the folder of a run, a sweep or a calibration; got no readable manifest.json in it"
+    )
