@@ -9,9 +9,10 @@ looked at more closely, in these steps:
 4. a plan: messages that passes wait for cost what they cost;
 5. a plan, evaluated (`mc.training.evaluate`, with chips and links as they are without noise).
 
-As a bound never exceeds what it bounds, the search is over when the least in the queue is no less than the k-th best that was
-evaluated: what is left cannot be better. This is A* (Hart, Nilsson, Raphael, IEEE Trans. SSC 4(2), 1968): of all ways to
-search with these bounds it looks at the fewest plans, but for ties.
+Plans may be compared by something that grows with the step, such as joules (`Objective`). As a bound never exceeds what it
+bounds, the search is over when the least in the queue is no less than the k-th best that was evaluated: what is left cannot
+be better. This is A* (Hart, Nilsson, Raphael, IEEE Trans. SSC 4(2), 1968): of all ways to search with these bounds it looks at
+the fewest plans, but for ties.
 """
 
 import heapq
@@ -33,7 +34,15 @@ from mc.config.recompute import Recompute
 from mc.errors import InputError
 from mc.fabric import build_cluster
 from mc.parallel import Plan, PlanError, build_plan, make_plan, memory
-from mc.training import Chip, TabulatedPrices, build_chip, build_prices, evaluate, mean_attention
+from mc.training import (
+    Chip,
+    TabulatedPrices,
+    build_chip,
+    build_prices,
+    computing,
+    evaluate,
+    mean_attention,
+)
 from mc.training.replicas import optimizer_time
 from mc.training.times import pieces_of
 from mc.transformer import flops
@@ -49,12 +58,41 @@ class AdviceError(InputError):
 
 
 @dataclass(frozen=True)
+class Objective:
+    """What plans are compared by: waiting·T + computing·C, of a step of T seconds in which a chip computes for C.
+
+    As it is, the step. With watts of a chip that waits, and those that computing adds, joules.
+
+    Attributes:
+        waiting: for each second.
+        computing: for each second that a chip computes.
+        least: seconds that a chip of every plan computes.
+    """
+
+    waiting: float = 1.0
+    computing: float = 0.0
+    least: float = 0.0
+
+    def of(self, one: "Evaluated") -> float:
+        """Of a plan."""
+        return self.waiting * one.step + self.computing * one.computing
+
+    def at_least(self, step: float) -> float:
+        """Of every plan that takes so long or longer."""
+        return self.waiting * step + self.computing * self.least
+
+
+STEP_TIME = Objective()
+
+
+@dataclass(frozen=True)
 class Evaluated:
     """A plan that was evaluated.
 
     Attributes:
         plan: the plan.
         step: seconds without noise.
+        computing: seconds of it that a chip computes, the mean over the stages.
         memory: bytes on the fullest rank.
         mfu: model FLOP over the peak of all chips.
         exposed: seconds that computing waits for messages, by dimension.
@@ -64,6 +102,7 @@ class Evaluated:
 
     plan: Plan
     step: float
+    computing: float
     memory: float
     mfu: float
     exposed: dict[str, float]
@@ -79,7 +118,7 @@ class SearchResult:
         name: of the experiment.
         ranks: that all plans have.
         written: the plan of the file; None if it cannot be.
-        best: the k best, fastest first.
+        best: the k best, the best first.
         front: of those that were evaluated and what the file says, all that no other beats both in time and in memory,
             fastest first.
         total: combinations of the numbers that are tried.
@@ -102,20 +141,26 @@ class SearchResult:
 
 
 def search(
-    config: ExperimentConfig, count: int = 10, *, within: float = 0.0, advance: Advance = lambda count: None
+    config: ExperimentConfig,
+    count: int = 10,
+    *,
+    within: float = 0.0,
+    objective: Objective = STEP_TIME,
+    advance: Advance = lambda count: None,
 ) -> SearchResult:
     """The best plans for a model on a cluster.
 
     Args:
         config: the experiment; its plan says what is not searched.
         count: how many plans to find.
-        within: evaluates also what is slower than the last of these by no more than this part of it.
+        within: evaluates also what is worse than the last of these by no more than this part of it.
+        objective: what is to be least.
         advance: told how many plans are settled, of `plans_in`.
 
     Raises:
         InputError: the experiment has no plans, or none of them fits.
     """
-    return _Search(config, count, within, advance).run()
+    return _Search(config, count, within, objective, advance).run()
 
 
 def plans_in(config: ExperimentConfig) -> int:
@@ -133,8 +178,11 @@ def plans_in(config: ExperimentConfig) -> int:
 class _Search:
     """One search."""
 
-    def __init__(self, config: ExperimentConfig, count: int, within: float, advance: Advance):
+    def __init__(
+        self, config: ExperimentConfig, count: int, within: float, objective: Objective, advance: Advance
+    ):
         self.config, self.count, self.within, self.advance = config, count, within, advance
+        self.objective = objective
         self.space = space_of(config)
         chips = config.cluster.chips(config.ranks)
         if len({(chip.name, slowdown) for _, chip, slowdown in chips}) > 1:
@@ -178,7 +226,7 @@ class _Search:
             name=self.config.name,
             ranks=self.config.ranks,
             written=written,
-            best=tuple(sorted(self.fastest.values(), key=lambda each: each.step)[: self.count]),
+            best=tuple(sorted(self.fastest.values(), key=self.objective.of)[: self.count]),
             front=_front([*self.found, *([written] if written is not None and written.fits else [])]),
             total=self.refused.total,
             refused={reason: count for reason, count in self.refused.reasons.items() if count},
@@ -204,6 +252,7 @@ class _Search:
         return Evaluated(
             plan=plan,
             step=step,
+            computing=float(computing(found, plan.passes, self.attention)),
             memory=held,
             mfu=float(work / peak / step),
             exposed={name: float(seconds) for name, seconds in found.exposed.items()},
@@ -211,11 +260,12 @@ class _Search:
             fits=self.available is None or held <= self.available,
         )
 
-    def _push(self, bound: float, stage: int, item: Any) -> None:
-        if bound * (1 - _ROUNDING) > self.limit:
+    def _push(self, step: float, stage: int, item: Any) -> None:
+        bound = self.objective.at_least(step) * (1 - _ROUNDING)
+        if bound > self.limit:
             self._prune(stage, item)
         else:
-            heapq.heappush(self.queue, (bound * (1 - _ROUNDING), next(self.ticket), stage, item))
+            heapq.heappush(self.queue, (bound, next(self.ticket), stage, item))
 
     def _prune(self, stage: int, item: Any) -> None:
         mapping, layouts = item[0], 1
@@ -330,11 +380,11 @@ class _Search:
         self.found.append(one)
         self.advance(1)
         key = plan.config.model_copy(update={"order": ()}).model_dump_json()
-        if key not in self.fastest or one.step < self.fastest[key].step:
+        if key not in self.fastest or self.objective.of(one) < self.objective.of(self.fastest[key]):
             self.fastest[key] = one
             if len(self.fastest) >= self.count:
-                steps = np.partition([each.step for each in self.fastest.values()], self.count - 1)
-                self.limit = float(steps[self.count - 1]) * (1.0 + self.within)
+                found = np.partition(list(map(self.objective.of, self.fastest.values())), self.count - 1)
+                self.limit = float(found[self.count - 1]) * (1.0 + self.within)
 
 
 def _in_order(plan: Plan, order: tuple[str, ...]) -> Plan:

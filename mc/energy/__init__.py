@@ -8,4 +8,5 @@ from mc.energy.step import Facility as Facility
 from mc.energy.step import StepEnergy as StepEnergy
 from mc.energy.step import TierEnergy as TierEnergy
 from mc.energy.step import chips_within as chips_within
+from mc.energy.step import design as design
 from mc.energy.step import step_energy as step_energy

@@ -18,7 +18,8 @@ Networks of their own are the tiers whose links have `port_power`. Beside module
 in so many links as a rank has there, b over the bandwidth of one. Links of all other tiers (NVLink, xGMI, PCIe) are driven by
 the chips and switched in the hosts, whose powers have them already: their joules are shown and not added.
 
-A facility takes `overhead` (PUE) times that: cooling, conversion.
+A facility takes `overhead` (PUE) times that: cooling, conversion. It has to feed what a cluster draws while all chips compute,
+since the steps of a synchronous job swing together: idle and busy watts, C = T, hosts, networks (`design`).
 """
 
 from collections.abc import Sequence
@@ -155,6 +156,15 @@ class Facility:
 def chips_within(facility: Facility, watts_per_rank: float, replica: int) -> int:
     """The most chips in whole replicas that a facility feeds; 0 if it feeds not even one."""
     return int(facility.budget / (watts_per_rank * facility.overhead) / replica) * replica
+
+
+def design(cluster: ClusterConfig, ranks: int = 1) -> StepEnergy:
+    """A second in which so many chips compute throughout: what a facility has to feed.
+
+    Raises:
+        EnergyError: as `step_energy`.
+    """
+    return step_energy(cluster, (), ranks=ranks, seconds=1.0, computing=1.0, flop=1.0, tokens=0.0)
 
 
 def step_energy(

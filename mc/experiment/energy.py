@@ -1,24 +1,22 @@
 """The energy of an experiment's step, and the largest cluster of its kind that a facility feeds.
 
-The step is the one without noise. A chip computes for as long as that of the stage that works longest, so stages with less to do are
-taken to draw too much. The largest cluster has more replicas, each as it is (weak scaling, `mc.experiment.scale`): its power for
-each chip depends on its step, and with that on its size, so sizes are tried until one fits and is the one that its own power allows.
+The step is the one without noise; a chip computes for the mean of the stages. The largest cluster has as many chips as may all
+compute at once (`mc.energy.design`), in whole nodes and replicas, each of which is as it is (weak scaling,
+`mc.experiment.scale`).
 """
 
 import math
 from dataclasses import dataclass
 
 from mc.config import ExperimentConfig
-from mc.energy import EnergyError, Facility, StepEnergy, chips_within, step_energy
+from mc.energy import Facility, StepEnergy, chips_within, design, step_energy
 from mc.errors import InputError
 from mc.experiment.build_training import build_quiet
 from mc.experiment.plan_traffic import plan_flops, plan_traffic
 from mc.experiment.scale import at_size
-from mc.parallel import build_plan
-
-_TRIES = 8
-# Parts of a step in which a chip computes.
-_COMPUTING = ("ideal_compute", "below_peak", "optimizer")
+from mc.parallel import Plan, build_plan
+from mc.training import computing
+from mc.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -26,11 +24,13 @@ class Largest:
     """The largest cluster that a facility feeds.
 
     Attributes:
-        chips: that it feeds if each draws what it draws in the experiment as written.
-        energy: of its step; None if it cannot be had.
+        design: a chip's second at its design power.
+        chips: whole nodes and replicas that the facility feeds, all of them at that.
+        energy: of a step on so many; None if it cannot be had.
         problem: why not.
     """
 
+    design: StepEnergy
     chips: int
     energy: StepEnergy | None
     problem: str | None = None
@@ -44,53 +44,50 @@ def experiment_energy(config: ExperimentConfig) -> StepEnergy:
     """
     build_plan(config)
     quiet = build_quiet(config)
-    plan, shape = quiet.plan, quiet.shape
-    parts = quiet.breakdown.parts
+    works = computing(quiet.breakdown, quiet.plan.passes, quiet.mean_attention)
+    return plan_energy(config, quiet.plan, quiet.shape, float(quiet.breakdown.step), float(works))
+
+
+def plan_energy(
+    config: ExperimentConfig, plan: Plan, shape: Transformer, seconds: float, computing: float
+) -> StepEnergy:
+    """The energy of a plan's step of so many seconds, in which a chip computes for so many."""
     return step_energy(
         config.cluster,
         plan_traffic(config, plan, shape),
         ranks=plan.ranks,
-        seconds=float(quiet.breakdown.step),
-        computing=float(sum(parts[name] for name in _COMPUTING)),
+        seconds=seconds,
+        computing=computing,
         flop=plan_flops(plan, shape).hardware / plan.ranks,
         tokens=float(plan.global_batch * plan.sequence_length),
     )
 
 
-def largest(config: ExperimentConfig, facility: Facility, energy: StepEnergy) -> Largest:
-    """The largest cluster under a facility's budget with replicas as they are.
+def largest(config: ExperimentConfig, facility: Facility) -> Largest:
+    """The largest cluster under a facility's budget, with replicas as they are.
 
     Args:
         config: the experiment.
         facility: the site.
-        energy: of the experiment's step.
+
+    Raises:
+        EnergyError: the cluster lacks a power.
     """
-    replica = _replica(config)
-    fed = chips = chips_within(facility, energy.watts_per_rank, replica)
-    tried: dict[int, StepEnergy] = {}
-    for _ in range(_TRIES):
-        if chips < replica:
-            return Largest(fed, None, f"not even one replica of {replica:,} chips")
-        try:
-            found = tried[chips] = experiment_energy(_sized(config, chips))
-        except EnergyError:
-            raise
-        except InputError as error:
-            return Largest(fed, None, f"{chips:,} chips: {'; '.join(str(error).splitlines())}")
-        chips = chips_within(facility, found.watts_per_rank, replica)
-        if chips in tried:
-            break
-    # Where two sizes allow each other, the larger that fits.
-    fitting = [each for each in tried.values() if facility.share(each) <= 1]
-    if not fitting:
-        return Largest(fed, None, f"no size of some {chips:,} chips was found to fit")
-    return Largest(fed, max(fitting, key=lambda each: each.ranks))
+    drawn = design(config.cluster)
+    chips = chips_within(facility, drawn.watts_per_rank, unit(config))
+    if not chips:
+        return Largest(drawn, 0, None, f"not even {unit(config):,} chips, whole nodes and whole replicas")
+    try:
+        return Largest(drawn, chips, experiment_energy(_sized(config, chips)))
+    except InputError as error:
+        return Largest(drawn, chips, None, "; ".join(str(error).splitlines()))
 
 
-def _replica(config: ExperimentConfig) -> int:
-    """Chips of the fewest replicas that hold whole groups of experts."""
+def unit(config: ExperimentConfig) -> int:
+    """The fewest chips that are whole nodes, and whole replicas of the plan with whole groups of experts."""
     plan = build_plan(config)
-    return plan.pp * math.lcm(plan.tp * plan.cp, plan.etp * plan.ep)
+    replica = plan.pp * math.lcm(plan.tp * plan.cp, plan.etp * plan.ep)
+    return math.lcm(config.cluster.tiers[0].fan_out, replica)
 
 
 def _sized(config: ExperimentConfig, chips: int) -> ExperimentConfig:

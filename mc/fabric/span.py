@@ -10,6 +10,7 @@ other links. What a tier sees of that is a few kinds of units (`Kind`), however 
 """
 
 import itertools
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -175,7 +176,17 @@ def _alike(cluster: Cluster, axes: Axes) -> list[Extent] | None:
 
 def _one_by_one(cluster: Cluster, axes: Axes, *, side_by_side: bool) -> list[Extent]:
     varied = tuple(tuple((each.of, each.units) for each in tier.variations) for tier in cluster.tiers)
-    found = _counted(cluster.fan_outs, varied, axes, side_by_side)
+    node = cluster.fan_outs[0]
+    alike = 1
+    if side_by_side and isinstance(node, int) and not any(varied):
+        alike = math.gcd(node, *(stride for _, stride in axes))
+    if alike > 1 and isinstance(node, int):
+        # So many groups, one rank apart, lie alike, and one of them is counted.
+        apart = tuple((size, stride // alike) for size, stride in axes)
+        found = _counted((node // alike, *cluster.fan_outs[1:]), varied, apart, side_by_side)
+        found = tuple(_repeated(each, alike, first=index == 0) for index, each in enumerate(found))
+    else:
+        found = _counted(cluster.fan_outs, varied, axes, side_by_side)
     stride = axes[0][1] if len(axes) == 1 else 1
     return [
         Extent(
@@ -204,6 +215,12 @@ class _Counts(NamedTuple):
     units_in_all: int
     kinds: tuple[Kind, ...]
     most_ranks: int
+
+
+def _repeated(one: _Counts, times: int, *, first: bool) -> _Counts:
+    """What was counted in a cluster of so many times fewer ranks; below the first tier are ranks themselves."""
+    kinds = tuple(Kind(kind.units, kind.count * times, kind.links) for kind in one.kinds)
+    return one._replace(kinds=kinds, ranks_per_unit=one.ranks_per_unit * (1 if first else times))
 
 
 _Varied = tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]

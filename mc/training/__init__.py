@@ -15,6 +15,7 @@ from mc.training.efficiency import Efficiency as Efficiency
 from mc.training.efficiency import build_chip as build_chip
 from mc.training.evaluate import PARTS as PARTS
 from mc.training.evaluate import Breakdown as Breakdown
+from mc.training.evaluate import computing as computing
 from mc.training.evaluate import evaluate as evaluate
 from mc.training.evaluate import table_of as table_of
 from mc.training.evaluate_many import Breakdowns as Breakdowns

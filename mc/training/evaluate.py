@@ -141,6 +141,17 @@ def evaluate(
     )
 
 
+def computing(found: Breakdown, passes: int, attention: Number = 1.0) -> Number:
+    """Seconds of a step that a chip computes, the mean over the stages: operations, and the optimizer."""
+    load, known = Load(attention=attention), {}
+    for stage in found.times.parts:
+        key = tuple(map(id, stage))
+        if key not in known:
+            known[key] = _added(stage, load).compute
+    stages = [known[tuple(map(id, stage))] for stage in found.times.parts]
+    return passes * sum(stages) / len(stages) + found.parts["optimizer"]
+
+
 def _pipelines(plan: Plan, times: Times, load: Load) -> tuple[Finish, Finish]:
     """The pipeline with its messages, and without."""
     distinct, sorts = _sorted(times)
