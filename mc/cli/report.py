@@ -13,7 +13,7 @@ from mc.errors import InputError
 if TYPE_CHECKING:
     from mc.report.html.page import Page
 
-RUN = "tailstep run"
+RUN, SWEEP = "run", "sweep"
 _NAME, _NAME_OF_TWO = "report.html", "comparison.html"
 
 
@@ -93,20 +93,23 @@ def _page(folder: Path, other: Path | None, origin: str, *, more: bool) -> "Page
         return comparison_page(read_run(folder), read_run(other), origin)
     kind = _kind(folder)
     if more and kind != RUN:
-        raise InputError(
-            f"--more: expected the folder of a run; got that of a {kind.removeprefix('tailstep ')}"
-        )
-    if kind == RUN:
-        return run_page(read_run(folder), (), origin)
-    raise InputError(f"{folder}: {kind}")
+        raise InputError(f"--more: expected the folder of a run; got that of a {kind}")
+    if kind == SWEEP:
+        from mc.report.html.sweep import read_sweep, sweep_page
+
+        return sweep_page(read_sweep(folder), origin)
+    return run_page(read_run(folder), (), origin)
 
 
 def _kind(folder: Path) -> str:
     """What the manifest of a folder says that it is of."""
     from mc.results.folder import read_manifest
+    from mc.sweep.store import read_manifest as read_sweep_manifest
 
     if read_manifest(folder) is not None:
         return RUN
+    if read_sweep_manifest(folder) is not None:
+        return SWEEP
     raise InputError(
         f"{folder}: expected the folder of a run, a sweep or a calibration; got no readable manifest.json in it"
     )

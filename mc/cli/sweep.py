@@ -62,7 +62,15 @@ def sweep(
     from mc.config.load_sweep import check_cells, load_sweep
     from mc.report import progress
     from mc.report.plot import check_plot
-    from mc.report.sweep import Summary, check_objectives, intent, listed, sweep_json, sweep_tables
+    from mc.report.sweep import (
+        Summary,
+        check_objectives,
+        intent,
+        listed,
+        sweep_json,
+        sweep_tables,
+        sweep_values,
+    )
     from mc.report.sweep_plot import curves_of, doubling_lines, path_to_plot, plot_sweep
 
     number = _shard(shard)
@@ -126,7 +134,8 @@ def sweep(
         if out is not None:
             console.print(f"kept in {out}", markup=False, highlight=False)
     if plot is not None and path is not None and summary.all:
-        curves = curves_of(found, pa.concat_tables(summary.all), path)
+        table = pa.concat_tables(summary.all)
+        curves = curves_of(table, found.paths, path, lambda row: dict(sweep_values(found, row["cell"])))
         for line in doubling_lines(path, curves):
             print(line, file=sys.stderr)
         plot_sweep(plot, found.name, path, curves)

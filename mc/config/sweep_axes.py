@@ -273,14 +273,20 @@ def _levels(draws: DrawsConfig, name: str, width: int) -> np.ndarray:
 
 def numbers_of(nodes: Sequence[Node]) -> list[float] | None:
     """Values in SI units, if all are numbers, or quantities of one kind."""
+    found = quantities_of(nodes)
+    return None if found is None else found[0]
+
+
+def quantities_of(nodes: Sequence[Node]) -> tuple[list[float], Dimension | None] | None:
+    """Values in SI units and what they are quantities of (None for plain numbers); None if they have nothing in common."""
     values = [node.value for node in nodes]
     if all(isinstance(each, int | float) and not isinstance(each, bool) for each in values):
-        return [float(each) for each in values if isinstance(each, int | float)]
+        return [float(each) for each in values if isinstance(each, int | float)], None
     if not all(isinstance(each, str) for each in values):
         return None
     for dimension in Dimension:
         try:
-            return [parse(each, dimension) for each in values if isinstance(each, str)]
+            return [parse(each, dimension) for each in values if isinstance(each, str)], dimension
         except UnitError:
             continue
     return None

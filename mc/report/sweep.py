@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mc.sweep.sweep import Outcome
 
 _SHOWN = 20
-_HEAVY = ("histogram_first", "histogram", "top_s", "sum", "sum_of_squares")
+HEAVY = ("histogram_first", "histogram", "top_s", "sum", "sum_of_squares")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Summary:
         statuses = table.column("status").to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(statuses != "ok")[:_SHOWN]:
             self.failed.append((table.column("cell")[row].as_py(), table.column("error")[row].as_py()))
-        slim = table.drop_columns([name for name in _HEAVY if name in table.column_names])
+        slim = table.drop_columns([name for name in HEAVY if name in table.column_names])
         if self.all is not None:
             self.all.append(slim)
         both = slim if self.best is None else pa.concat_tables([self.best, slim])
@@ -105,7 +105,7 @@ class Summary:
     def _leading(self, table: pa.Table) -> NDArray[np.int64]:
         if len(self.objectives) == 2:
             return pareto(table, self.objectives)
-        return _ordered(table, self.objectives[0])[:_SHOWN]
+        return ordered(table, self.objectives[0])[:_SHOWN]
 
 
 def pareto(table: pa.Table, objectives: Sequence[Objective]) -> NDArray[np.int64]:
@@ -122,7 +122,7 @@ def pareto(table: pa.Table, objectives: Sequence[Objective]) -> NDArray[np.int64
     return np.array(front, np.int64)
 
 
-def _ordered(table: pa.Table, objective: Objective) -> NDArray[np.int64]:
+def ordered(table: pa.Table, objective: Objective) -> NDArray[np.int64]:
     """Rows that have the column, best first; the lowest cell among equals."""
     values, cells = objective.values(table), table.column("cell").to_numpy()
     order = np.lexsort((cells, values))
@@ -162,13 +162,15 @@ def _table(sweep: Sweep, table: pa.Table, objectives: Sequence[Objective], title
         )
     )
     for name in ("cell", *sweep.paths, *columns):
-        shown.add_column(name.rpartition(".")[2] if name in sweep.paths else _heading(name), justify="right")
+        shown.add_column(
+            name.rpartition(".")[2] if name in sweep.paths else heading_of(name), justify="right"
+        )
     for row in table.to_pylist():
         values = dict(sweep_values(sweep, row["cell"]))
         shown.add_row(
             str(row["cell"]),
             *(values[path] for path in sweep.paths),
-            *(_number(name, row[name]) for name in columns),
+            *(column_text(name, row[name]) for name in columns),
         )
     return shown
 
@@ -196,11 +198,13 @@ def sweep_json(summary: Summary, outcome: "Outcome") -> dict[str, Any]:
     return {**found, "best": rows[0] if rows else None}
 
 
-def _heading(name: str) -> str:
+def heading_of(name: str) -> str:
+    """A column in words."""
     return name.removesuffix("_s").replace("step_time_", "").replace("_", " ")
 
 
-def _number(name: str, value: float | None) -> str:
+def column_text(name: str, value: float | None) -> str:
+    """A value of a column, with its unit."""
     if value is None:
         return "-"
     if name.endswith("_s") and not name.endswith("per_s"):

@@ -3,7 +3,7 @@
 Under weak scaling every chip keeps its work, so n chips do n/T(n) of it per second, and a doubling brings 2·T(n)/T(2n).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from mc.config.load_sweep import Sweep
 from mc.config.sweep_axes import numbers_of
 from mc.errors import InputError
 from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture, save
+from mc.report.sweep import Objective, heading_of
 
-_MOST_CURVES = len(COLOURS)
+MOST_CURVES = len(COLOURS)
 RANKS = "plan.ranks"
 # What a doubling has to bring, as in `tailstep scale`.
 WORTH = 1.9
@@ -66,21 +67,27 @@ def path_to_plot(sweep: Sweep) -> str:
         raise InputError("--plot: expected a path with several numbers to draw along; the sweep has none")
     path = RANKS if RANKS in found else max(found, key=lambda each: found[each])
     curves = len(sweep) // found[path]
-    if curves > _MOST_CURVES:
-        raise InputError(f"--plot: expected at most {_MOST_CURVES} curves over {path}; got {curves:,}")
+    if curves > MOST_CURVES:
+        raise InputError(f"--plot: expected at most {MOST_CURVES} curves over {path}; got {curves:,}")
     return path
 
 
-def curves_of(sweep: Sweep, table: pa.Table, path: str) -> list[Curve]:
-    """The curves over a path, of the cells that did not fail."""
-    others = [each for each in sweep.paths if each != path]
+def curves_of(
+    table: pa.Table, paths: Sequence[str], path: str, texts: Callable[[dict[str, Any]], dict[str, str]]
+) -> list[Curve]:
+    """The curves over a path, of the cells that did not fail.
+
+    Args:
+        table: rows of the sweep.
+        paths: that change.
+        path: along the bottom.
+        texts: of a row, what each path is, for the legend.
+    """
+    others = [each for each in paths if each != path]
     members: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in sorted(table.to_pylist(), key=lambda row: row["cell"]):
         if row["status"] == "ok":
-            values = {
-                key: str(node.plain())
-                for key, (_, node) in zip(sweep.paths, sweep.values(row["cell"]), strict=True)
-            }
+            values = texts(row)
             members.setdefault(tuple(values[each] for each in others), []).append(row)
     names = ("step_time_mean_s", "step_time_p50_s", "step_time_p99_s", "efficiency", "straggler_share")
     found = []
@@ -116,6 +123,39 @@ def plot_sweep(file: Path, title: str, path: str, curves: Sequence[Curve]) -> No
     save(file, picture(sweep_panels(path, curves), title, width=4.6))
 
 
+def front_panel(table: pa.Table, front: pa.Table, objectives: Sequence[Objective]) -> Panel:
+    """Every cell by two objectives, and those that no other beats in both."""
+    one, other = (each.column for each in objectives)
+
+    def draw(axes: Any) -> None:
+        scales = [1e3 if _is_time(each) else 1.0 for each in (one, other)]
+        every, best = (
+            [
+                scale * each.column(name).to_numpy().astype(np.float64)
+                for name, scale in zip((one, other), scales, strict=True)
+            ]
+            for each in (table, front)
+        )
+        axes.plot(*every, "o", color=QUIET, ms=3.5, alpha=0.6, label="cells")
+        axes.step(*best, where="post", color=COLOURS[0], lw=1.2)
+        axes.plot(*best, "o", color=COLOURS[0], ms=5, label="beaten by none in both")
+        for name, values, put in ((one, every[0], "x"), (other, every[1], "y")):
+            ends = np.nanmin(values), np.nanmax(values)
+            if ends[0] > 0 and ends[1] > 10 * ends[0]:
+                getattr(axes, f"set_{put}scale")("log")
+            getattr(axes, f"set_{put}label")(
+                f"{heading_of(name)}, ms" if _is_time(name) else heading_of(name)
+            )
+        panel_title(axes, "Pareto front")
+        axes.legend(fontsize=8, frameon=False)
+
+    return draw
+
+
+def _is_time(column: str) -> bool:
+    return column.endswith("_s") and not column.endswith("per_s")
+
+
 def sweep_panels(path: str, curves: Sequence[Curve], unit: str = "") -> tuple[Panel, ...]:
     """Step times and shares of the step along a path; of rank counts also what doublings bring.
 
@@ -128,20 +168,20 @@ def sweep_panels(path: str, curves: Sequence[Curve], unit: str = "") -> tuple[Pa
 
     def times(axes: Any) -> None:
         for place, curve in enumerate(curves):
-            name, rows = label(curve.name), curve.rows
-            axes.plot(curve.at, 1e3 * rows["step_time_p50_s"], label=f"{name}, p50", **line(place))
+            rows = curve.rows
+            axes.plot(curve.at, 1e3 * rows["step_time_p50_s"], label=named(curve, "p50"), **line(place))
             dashed: dict[str, Any] = line(place) | {"ls": (0, (5, 2))}
-            axes.plot(curve.at, 1e3 * rows["step_time_p99_s"], label=f"{name}, p99", **dashed)
+            axes.plot(curve.at, 1e3 * rows["step_time_p99_s"], label=named(curve, "p99"), **dashed)
         axes.set_ylabel("step time, ms")
         panel_title(axes, "step time")
         bottom(axes)
 
     def shares(axes: Any) -> None:
         for place, curve in enumerate(curves):
-            name, rows = label(curve.name), curve.rows
-            axes.plot(curve.at, 100 * rows["efficiency"], label=f"{name}, efficiency", **line(place))
+            rows = curve.rows
+            axes.plot(curve.at, 100 * rows["efficiency"], label=named(curve, "efficiency"), **line(place))
             dotted: dict[str, Any] = line(place) | {"ls": (0, (1, 1.5))}
-            waiting = f"{name}, waiting for the slowest"
+            waiting = named(curve, "waiting for the slowest")
             axes.plot(curve.at, 100 * rows["straggler_share"], label=waiting, **dotted)
         axes.set_ylim(0, 105)
         axes.set_ylabel("of the step, %")
@@ -155,9 +195,12 @@ def sweep_panels(path: str, curves: Sequence[Curve], unit: str = "") -> tuple[Pa
         axes.axhline(WORTH, color=QUIET, lw=0.8, ls=(0, (2, 3)))
         least = [float(curve.doublings().min()) for curve in curves if len(curve.at) > 1]
         axes.set_ylim(min(1.75, *least), 2.01)
-        axes.set_ylabel("throughput of twice the chips, as a factor")
+        axes.set_ylabel("factor on throughput")
         panel_title(axes, "what a doubling brings")
         bottom(axes)
+
+    def named(curve: Curve, what: str) -> str:
+        return what if len(curves) == 1 else f"{label(curve.name)}, {what}"
 
     def line(place: int) -> dict[str, Any]:
         return {"color": COLOURS[place % len(COLOURS)], "lw": 1.8}

@@ -14,13 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mc.config.load_sweep import Sweep
-from mc.config.sweep_axes import numbers_of
+from mc.config.sweep_axes import quantities_of
 from mc.document import Node
 
 # The waterfall of a step that computes and then exchanges; what a transformer's has beside it is `other`.
 PARTS = ("compute", "straggler_wait", "bandwidth", "latency_floor", "congestion")
 STATISTICS = ("mean", "p50", "p95", "p99", "p99_9")
 OK, FAILED = "ok", "failed"
+# Of a column, in its metadata: the unit of a path's quantities.
+UNIT = "unit"
 
 METRICS = (
     *(f"step_time_{name}_s{end}" for name in STATISTICS for end in ("", "_low", "_high")),
@@ -75,8 +77,12 @@ def failed_row(cell: int, reason: str) -> Row:
 def schema_of(sweep: Sweep) -> pa.Schema:
     """The columns of a sweep's table."""
     swept = [
-        pa.field(path, pa.string() if numbers is None else pa.float64())
-        for path, (_, numbers, _) in _columns(sweep).items()
+        pa.field(
+            path,
+            pa.string() if each.numbers is None else pa.float64(),
+            metadata={UNIT: each.unit} if each.unit else None,
+        )
+        for path, each in _columns(sweep).items()
     ]
     return pa.schema(
         [
@@ -127,22 +133,34 @@ def coordinates(sweep: Sweep, cells: NDArray[np.int64]) -> dict[str, pa.Array]:
     """The value of each path in each cell, as the columns hold it."""
     places = np.unravel_index(cells, sweep.shape)
     found = {}
-    for path, (axis, numbers, texts) in _columns(sweep).items():
-        values = pa.array(texts if numbers is None else numbers)
-        found[path] = values.take(pa.array(places[axis]))
+    for path, each in _columns(sweep).items():
+        values = pa.array(each.texts if each.numbers is None else each.numbers)
+        found[path] = values.take(pa.array(places[each.axis]))
     return found
 
 
+@dataclass(frozen=True)
+class _Column:
+    """The points of a path: on which axis, as numbers in SI units, or None and as text; the unit of quantities."""
+
+    axis: int
+    numbers: list[float] | None
+    texts: list[str]
+    unit: str
+
+
 @lru_cache(maxsize=4)
-def _columns(sweep: Sweep) -> dict[str, tuple[int, list[float] | None, list[str]]]:
-    """Of each path its axis, and its points as numbers in SI units, or None and as text."""
+def _columns(sweep: Sweep) -> dict[str, _Column]:
     found = {}
     paths = iter(sweep.paths)
     for number, axis in enumerate(sweep.axes):
         for column in zip(*axis.points, strict=True):
-            numbers = numbers_of(column)
-            texts = [] if numbers is not None else [_text(node) for node in column]
-            found[next(paths)] = (number, numbers, texts)
+            quantities = quantities_of(column)
+            if quantities is None:
+                found[next(paths)] = _Column(number, None, [_text(node) for node in column], "")
+            else:
+                numbers, dimension = quantities
+                found[next(paths)] = _Column(number, numbers, [], "" if dimension is None else dimension.si)
     return found
 
 
