@@ -14,6 +14,8 @@ from pydantic_core import InitErrorDetails
 
 from mc.config.cluster import ClusterConfig
 from mc.config.failures import FailuresConfig
+from mc.config.mitigation_checks import Asked, mitigation_problems
+from mc.config.mitigations import MitigationsConfig
 from mc.config.names import Method, SchemaVersion
 from mc.config.plan import FOR_EVERY_MODEL, PlanConfig
 from mc.config.plan_checks import plan_problems, resolved_dp
@@ -60,6 +62,7 @@ class ExperimentConfig(StrictModel):
         serving: how requests are served instead.
         run: how to find out.
         failures: of chips, for the time that a job takes over days.
+        mitigations: what is done about stragglers.
     """
 
     schema_version: SchemaVersion = 1
@@ -71,13 +74,53 @@ class ExperimentConfig(StrictModel):
     serving: ServingConfig | None = None
     run: RunConfig = RunConfig()
     failures: FailuresConfig | None = None
+    mitigations: MitigationsConfig = MitigationsConfig()
 
     @property
     def ranks(self) -> int:
-        """How many ranks take part; of serving, those of the replica that decodes."""
+        """How many ranks a step is spread over; of serving, those of the replica that decodes.
+
+        Where `all` are asked for, those that mitigations do not set aside.
+        """
         if self.serving is not None:
             return self.serving.ranks
-        return self.cluster.size if self.plan.ranks == "all" else self.plan.ranks
+        if self.plan.ranks != "all":
+            return self.plan.ranks
+        return self.cluster.size - self.removed - self.mitigations.spares - self.backup_ranks
+
+    @property
+    def chips(self) -> int:
+        """How many chips the job holds: ranks, those of workers beyond them, and those that stand by."""
+        return self.ranks + self.backup_ranks + self.mitigations.spares
+
+    @property
+    def removed(self) -> int:
+        """How many chips are taken out before the run, since they are the slowest."""
+        if self.plan.ranks == "all":
+            return self.mitigations.removed_from(self.cluster.size)
+        return self.mitigations.removed_for(self.chips)
+
+    @property
+    def backup_ranks(self) -> int:
+        """How many ranks workers have that are beyond those that are needed."""
+        plan = self.plan
+        of_one = 1 if self.model.transformer is None else plan.tp * plan.cp * plan.pp
+        return self.mitigations.backups * of_one
+
+    @property
+    def workers(self) -> int:
+        """How many wait for each other where they exchange: ranks, or replicas of a transformer; without backups."""
+        return self.ranks if self.model.transformer is None else self.dp
+
+    @property
+    def dropped(self) -> int:
+        """How many of the workers and their backups nobody waits for."""
+        return self.mitigations.dropped(self.workers) + self.mitigations.backups
+
+    @property
+    def useful(self) -> float:
+        """Part of a step's samples that count."""
+        return 1 - self.mitigations.dropped(self.workers) / self.workers
 
     @property
     def dp(self) -> int:
@@ -88,6 +131,8 @@ class ExperimentConfig(StrictModel):
     def _without_idle_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # How a transformer is cut says nothing about another model.
         found = handler(self)
+        if not any(found["mitigations"].values()):
+            del found["mitigations"]
         if self.serving is not None:
             del found["plan"]
         elif self.model.transformer is None:
@@ -117,15 +162,35 @@ class ExperimentConfig(StrictModel):
         if lasting and self.run.realisations == 1 and self.run.samples > 1:
             reason = f"since steps are alike where the links of `{lasting[0]}` remember their state"
             found.append((("run", "realisations"), f"expected 2 or more, {reason}; got 1"))
+        if self.mitigations.delayed_sync and self.run.realisations == 1 and self.run.samples > 1:
+            text = "expected 2 or more, since steps are alike where an exchange may be late; got 1"
+            found.append((("run", "realisations"), text))
         found += self._formats()
         found += self._dimensions()
         found += self._unknown_protocol()
+        if not found:
+            found += mitigation_problems(self._asked())
         if self.cluster.noise.kernels is not None and self.model.transformer is None:
             text = "expected none, since only ranks of a `transformer` wait for each other while they compute"
             found.append((("cluster", "noise", "kernels"), text))
         if found:
             raise located("ExperimentConfig", found)
         return self
+
+    def _asked(self) -> Asked:
+        return Asked(
+            mitigations=self.mitigations,
+            plan=self.plan,
+            trains_transformer=self.model.transformer is not None,
+            noise=self.cluster.noise,
+            failures=self.failures,
+            cluster_size=self.cluster.size,
+            kinds=len(self.cluster.chips(max(min(self.ranks, self.cluster.size), 1))),
+            ranks=self.ranks,
+            workers=self.workers,
+            removed=self.removed,
+            backup_ranks=self.backup_ranks,
+        )
 
     def _serving(self, serving: ServingConfig) -> list[_Problem]:
         """Requests that cannot be served so."""
@@ -134,6 +199,8 @@ class ExperimentConfig(StrictModel):
             found.append((("plan",), "expected none, since `serving` says who does what"))
         if self.failures is not None:
             found.append((("failures",), "expected none with `serving`, which is not a job over days"))
+        if self.mitigations.model_fields_set:
+            found.append((("mitigations",), "expected none with `serving`, whose replicas do not meet"))
         shape = self.model.transformer
         if shape is None:
             found.append(

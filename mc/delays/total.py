@@ -128,6 +128,8 @@ def _tabulated(*copies: Copies, known: _Tables | None = None) -> AbstractDelay:
         law = known[id(delay), count]
         times = law if times is None else sum_of(times, law)
     assert times is not None
+    if np.ptp(times) == 0:
+        return Constant(times[0])
     odds = odds_of(times.size)
     # As the last cells go on, to the ends of all tables.
     early = times[0] - (times[1] - times[0]) / (odds[1] - odds[0]) * (LOG_ODDS_SPAN + odds[0])

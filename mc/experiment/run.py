@@ -4,6 +4,7 @@ import shlex
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 from mc.config import ExperimentConfig, config_hash, resolved_yaml
 from mc.delays import Method
 from mc.estimate import estimate, slowest_rank_cost, waterfall
-from mc.experiment.build import Built, build
+from mc.experiment.build import build
+from mc.experiment.build_mitigated import classes_of, mitigated
 from mc.experiment.run_serving import draw_serving, serving_summary
 from mc.experiment.run_training import draw_training, summary
+from mc.fabric import SharedLinks
 from mc.random import stream
 from mc.results import Machine, RunResult
-from mc.step import PARTS, Classes, Step, draw_classes
+from mc.step import PARTS, Classes, MitigatedStep, Step, StepDraws
 
 # Steps per cell, and work (steps, or ranks x steps where every rank is drawn) per compiled call: enough to fill the
 # cores, little enough to show progress.
@@ -30,6 +33,7 @@ _CALL: dict[Method, int] = {"exact": 1 << 18, "grid": 1 << 18, "direct": 1 << 32
 _OF_THE_NETWORK = ("bandwidth", "latency_floor", "exposed_communication", "congestion")
 
 Advance = Callable[[int], None]
+AnyStep = Step | MitigatedStep
 
 
 def run(
@@ -115,47 +119,57 @@ def _sampled(
 ) -> tuple[dict[str, NDArray[np.float64]], float, float]:
     """Parts of the steps of a model that computes and then exchanges, and seconds: of sampling, and without a network."""
     built = build(config)
-    step = built.step
-    realisations = min(config.run.realisations, config.run.samples) if built.remembers else 1
+    step = mitigated(config, built)
+    remembers = built.remembers or config.mitigations.delayed_sync is not None
+    realisations = min(config.run.realisations, config.run.samples) if remembers else 1
     per_realisation = -(-config.run.samples // realisations)
     sampling = time.perf_counter()
     # Tables for the exact method; the mean of one rank is read from them whatever the method.
-    prepared, alone = eqx.filter_jit(_prepare)(step)
-    built = Built(prepared if config.run.method == "exact" else step, built.links)
-    compute, congestion = _draw(built, key, config, realisations, per_realisation, advance)
+    prepared, alone = eqx.filter_jit(_prepare)(step, built.step)
+    step = prepared if config.run.method == "exact" else step
+    classes, left = classes_of(step, key, config.ranks, realisations)
+    drawn = _draw(step, built.links, key, config, classes, realisations, per_realisation, advance)
     sampling_s = time.perf_counter() - sampling
-    constants = (float(alone), float(step.transfer()), float(step.latency_floor()))
-    return _parts(compute, congestion, *constants), sampling_s, float(compute.mean())
+    constants = (left * float(alone), float(step.transfer()), float(step.latency_floor()))
+    return _parts(drawn, *constants), sampling_s, float(drawn.compute.mean())
 
 
-def _prepare(step: Step) -> tuple[Step, jax.Array]:
+def _prepare(step: AnyStep, plain: AnyStep) -> tuple[AnyStep, jax.Array]:
     prepared = step.prepared()
-    return prepared, prepared.compute.mean_of_one()
+    alone = prepared if step is plain else plain.prepared()
+    return prepared, alone.compute.mean_of_one()
 
 
-def _parts(
-    compute: NDArray[np.float64],
-    congestion: NDArray[np.float64],
-    alone: float,
-    transfer: float,
-    latency: float,
-) -> dict[str, NDArray[np.float64]]:
+class _Drawn(NamedTuple):
+    """Steps of all realisations, (realisations, steps) each; of the exchange, None where it always takes the same."""
+
+    compute: NDArray[np.float64]
+    congestion: NDArray[np.float64]
+    exchange: NDArray[np.float64] | None
+
+
+def _parts(drawn: _Drawn, alone: float, transfer: float, latency: float) -> dict[str, NDArray[np.float64]]:
     """The waterfall's parts per step: what a rank computes if it waits for nobody, and what comes on top."""
-    parts = np.asarray(alone), compute - alone, np.asarray(transfer), np.asarray(latency), congestion
+    floor = np.asarray(transfer), np.asarray(latency)
+    if drawn.exchange is not None:
+        whole = max(transfer + latency, 1e-300)
+        floor = drawn.exchange * (transfer / whole), drawn.exchange * (latency / whole)
+    parts = np.asarray(alone), drawn.compute - alone, *floor, drawn.congestion
     return dict(zip(PARTS, parts, strict=True))
 
 
 def _draw(
-    built: Built,
+    step: AnyStep,
+    sets: tuple[SharedLinks, ...],
     key: jax.Array,
     config: ExperimentConfig,
+    classes: Classes | None,
     realisations: int,
     per_realisation: int,
     advance: Advance,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute times of the slowest rank, and congestion, each of shape (realisations, steps)."""
-    step, method = built.step, config.run.method
-    classes = _classes(step, key, config.ranks, realisations)
+) -> _Drawn:
+    """All steps, in cells."""
+    method = config.run.method
     size = min(_CELL[method], per_realisation)
     chunks = -(-per_realisation // size)
     cell_realisation, cell_chunk = (axis.ravel() for axis in np.indices((realisations, chunks)))
@@ -163,16 +177,16 @@ def _draw(
 
     counts = [
         links.chain.counts(stream(key, f"links {index}"), links.groups, realisations, chunks * size)
-        for index, links in enumerate(built.links)
+        for index, links in enumerate(sets)
     ]
     # By cell: the steps of a chunk.
     in_cells = [each.astype(np.float32).reshape(cells, size, each.shape[-1]) for each in counts]
 
-    draw = eqx.filter_jit(Step.draw)
-    every_rank = method == "direct" or step.compute.every_rank is not None
+    draw = eqx.filter_jit(_draw_cells)
+    every_rank = method == "direct" or step.draws_every_rank
     work = size * (config.ranks if every_rank else 1)
     per_call = max(1, min(_CALL[method] // work, cells))
-    compute, congestion = [], []
+    compute, congestion, exchange = [], [], []
     for first in range(0, cells, per_call):
         # The last call repeats cells rather than compile another shape.
         call = np.minimum(np.arange(first, first + per_call), cells - 1)
@@ -188,13 +202,19 @@ def _draw(
         done = min(first + per_call, cells)
         compute.append(np.asarray(drawn.compute, np.float64)[: done - first])
         congestion.append(np.asarray(drawn.congestion, np.float64)[: done - first])
+        if drawn.exchange is not None:
+            exchange.append(np.asarray(drawn.exchange, np.float64)[: done - first])
         samples = config.run.samples
         advance(samples * done // cells - samples * first // cells)
 
     def gather(pieces: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         return np.concatenate(pieces).reshape(realisations, chunks * size)[:, :per_realisation]
 
-    return gather(compute), gather(congestion)
+    return _Drawn(gather(compute), gather(congestion), gather(exchange) if exchange else None)
+
+
+def _draw_cells(step: AnyStep, *told: Any, **chosen: Any) -> StepDraws:
+    return step.draw(*told, **chosen)
 
 
 def cell_of(config: ExperimentConfig, shape: tuple[int, ...], sample: int) -> tuple[int, int, int]:
@@ -207,14 +227,6 @@ def cell_of(config: ExperimentConfig, shape: tuple[int, ...], sample: int) -> tu
     """
     size = min(_CELL[config.run.method], shape[1])
     return sample // size, size, sample % size
-
-
-def _classes(step: Step, key: jax.Array, ranks: int, realisations: int) -> Classes | None:
-    """The persistent slowness and the kinds of chips of each realisation, unless every rank is drawn with its own."""
-    compute = step.compute
-    if not (compute.persistent or compute.kinds) or compute.every_rank is not None:
-        return None
-    return draw_classes(compute.persistent, ranks, key, realisations, unit=compute.unit, kinds=compute.kinds)
 
 
 def _tier_text(config: ExperimentConfig) -> list[str]:

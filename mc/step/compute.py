@@ -80,7 +80,7 @@ class Compute(eqx.Module):
     def mean_of_one(self) -> Float[Array, ""]:
         """Mean compute time of one rank that waits for nobody, over healthy and slow units."""
         mean = self.rank.mean()
-        for _, persistent, noise in _scopes(self.persistent, self.shared):
+        for _, persistent, noise in scopes_of(self.persistent, self.shared):
             mean = mean if noise is None else noise.mean(mean)
             for entry in persistent:
                 mean = mean * entry.mean()
@@ -149,9 +149,15 @@ class Compute(eqx.Module):
             slowest = sampler(self.slowest(classes), method)(key, size)
         else:
             slowest = self._draw_classes(key, size, classes)
+        return self.with_job_noise(slowest, key, method)
+
+    def with_job_noise(
+        self, times: Float[Array, " size"], key: PRNGKeyArray, method: Method = "exact"
+    ) -> Float[Array, " size"]:
+        """Times with what all ranks have in common, drawn from the key of `draw`."""
         for place, noise in enumerate(self.job):
-            slowest = noise.apply(slowest, stream(key, f"job {place}"), method)
-        return slowest
+            times = noise.apply(times, stream(key, f"job {place}"), method)
+        return times
 
     def common_to_all(
         self, key: PRNGKeyArray, size: int, method: Method = "exact"
@@ -186,7 +192,7 @@ class Compute(eqx.Module):
                 [place_factors(entry, ranks, realisation) for entry in persistent],
                 None if noise is None else noise.prepared(),
             )
-            for unit, persistent, noise in _scopes(self.persistent, self.shared)
+            for unit, persistent, noise in scopes_of(self.persistent, self.shared)
         ]
 
         def one_step(index):
@@ -208,7 +214,7 @@ def needs_every_rank(persistent: tuple[Persistent, ...], shared: tuple[SharedNoi
     return bool(persistent and shared) and min(entry.unit for entry in persistent) < shared[-1].unit
 
 
-def _scopes(
+def scopes_of(
     persistent: tuple[Persistent, ...], shared: tuple[SharedNoise, ...]
 ) -> list[tuple[int, list[Persistent], SharedNoise | None]]:
     """Ranks per unit, the persistent entries and the shared noise of each scope, innermost first."""

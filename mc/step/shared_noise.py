@@ -61,6 +61,13 @@ class SharedNoise(eqx.Module):
         spread, jitter, pause = laws
         return SharedNoise(self.unit, spread, jitter, self.pause_probability, pause)
 
+    def affine(
+        self, count: int, key: PRNGKeyArray, method: Method = "exact"
+    ) -> tuple[Float[Array, " count"], Float[Array, " count"]]:
+        """The factor and the seconds that `count` units draw, as `apply` draws them."""
+        nothing, unit = (self.apply(each, key, method) for each in (jnp.zeros(count), jnp.ones(count)))
+        return unit - nothing, nothing
+
     def apply(
         self, slowest: Float[Array, " count"], key: PRNGKeyArray, method: Method = "exact"
     ) -> Float[Array, " count"]:

@@ -30,10 +30,12 @@ class StepDraws(eqx.Module):
     Attributes:
         compute: compute time of the slowest rank.
         congestion: what random links, and messages that queue for one port, add.
+        exchange: latency and transfer, where they vary since a part of them hides; None where they do not.
     """
 
     compute: Float[Array, "*shape"]
     congestion: Float[Array, "*shape"]
+    exchange: Float[Array, "*shape"] | None = None
 
 
 class Step(eqx.Module):
@@ -41,6 +43,11 @@ class Step(eqx.Module):
 
     compute: Compute
     phases: tuple[ExchangePhase, ...]
+
+    @property
+    def draws_every_rank(self) -> bool:
+        """Whether a draw costs as much as there are ranks."""
+        return self.compute.every_rank is not None
 
     def latency_floor(self) -> Float[Array, ""]:
         """Latency of all phases, seconds."""
@@ -82,29 +89,40 @@ class Step(eqx.Module):
 
         def one_cell(cell):
             realisation, chunk, kinds, counts = cell
-            own = _of_cell(key, realisation, chunk)
+            own = of_cell(key, realisation, chunk)
             place = jax.random.fold_in(stream(key, "places"), realisation)
             compute = self.compute.draw(
                 stream(own, "compute"), size, classes=kinds, realisation=place, method=method
             )
-            congestion = jnp.zeros_like(compute)
-            for index, phase in enumerate(self.phases):
-                source = stream(own, f"exchange {index}")
-                if isinstance(phase.excess, CountedExcess):
-                    congestion = congestion + phase.excess.draw(source, counts[phase.excess.links])
-                elif phase.excess is not None:
-                    congestion = congestion + sampler(phase.excess, method)(source, size)
-                congestion = congestion + phase.queueing
-            return StepDraws(compute, congestion)
+            return StepDraws(compute, self.congestion(own, counts, size, method))
 
         return jax.lax.map(one_cell, (realisations, chunks, classes, link_counts))
+
+    def congestion(
+        self,
+        own: PRNGKeyArray,
+        counts: tuple[Float[Array, "size states"], ...],
+        size: int,
+        method: Method = "exact",
+    ) -> Float[Array, " size"]:
+        """What random links add in `size` steps of a cell with the key `own`; `counts` as in `draw`, of the cell."""
+        congestion = jnp.zeros(size, jnp.result_type(float))
+        for index, phase in enumerate(self.phases):
+            source = stream(own, f"exchange {index}")
+            if isinstance(phase.excess, CountedExcess):
+                congestion = congestion + phase.excess.draw(source, counts[phase.excess.links])
+            elif phase.excess is not None:
+                congestion = congestion + sampler(phase.excess, method)(source, size)
+            congestion = congestion + phase.queueing
+        return congestion
 
     def common_to_all(
         self, key: PRNGKeyArray, realisation: int, chunk: int, *, size: int, method: Method = "exact"
     ) -> tuple[Float[Array, " size"], Float[Array, " size"]]:
         """The factor and the seconds that all ranks have in common in the steps of one cell, as `draw` draws them."""
-        return self.compute.common_to_all(stream(_of_cell(key, realisation, chunk), "compute"), size, method)
+        return self.compute.common_to_all(stream(of_cell(key, realisation, chunk), "compute"), size, method)
 
 
-def _of_cell(key: PRNGKeyArray, realisation: ArrayLike, chunk: ArrayLike) -> PRNGKeyArray:
+def of_cell(key: PRNGKeyArray, realisation: ArrayLike, chunk: ArrayLike) -> PRNGKeyArray:
+    """The key of a chunk of a realisation."""
     return jax.random.fold_in(jax.random.fold_in(key, realisation), chunk)

@@ -68,6 +68,8 @@ def reason_alone(config: ExperimentConfig) -> str | None:
     """Why a cell has to be drawn by itself; None if nothing speaks against a kernel yet."""
     if config.model.transformer is not None:
         return "a transformer's step is a pipeline"
+    if config.mitigations.is_any:
+        return "its mitigations change who waits for whom"
     if config.run.method != "exact":
         return f"the method is `{config.run.method}`"
     return None
