@@ -20,7 +20,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mc.config.transformer import Biases
-from mc.document import ConfigError, Document, Node, Position, Problem, did_you_mean, read_text
+from mc.document import (
+    ConfigError,
+    Document,
+    Node,
+    Position,
+    Problem,
+    UnusableFile,
+    did_you_mean,
+    read_bytes,
+    read_text,
+)
 
 KEY = "hugging_face"
 MAXIMUM_BYTES = 2_000_000
@@ -148,20 +158,24 @@ def _read(node: Node, key: str) -> Document:
     if path.is_dir():
         path = path / "config.json"
     try:
-        with open(path, "rb") as stream:
-            data = stream.read(MAXIMUM_BYTES + 1)
-        if len(data) > MAXIMUM_BYTES:
-            text = f"{path} is larger than {MAXIMUM_BYTES // 10**6} MB; expected a config.json"
-            raise ConfigError([Problem(node.position, key, text)])
-        text = data.decode("utf-8-sig")
+        text = read_bytes(path, MAXIMUM_BYTES).decode("utf-8-sig")
         json.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        hint = "" if path.exists() else "; nothing is downloaded, so save the file first"
-        raise ConfigError([Problem(node.position, key, f"{path} cannot be read: {reason}{hint}")]) from None
+    except FileNotFoundError:
+        text = (
+            f"{path} cannot be read: No such file or directory; nothing is downloaded, so save the file first"
+        )
+        raise ConfigError([Problem(node.position, key, text)]) from None
+    except UnusableFile as error:
+        raise ConfigError([Problem(node.position, key, f"{path}: {error}")]) from None
+    except UnicodeDecodeError:
+        raise ConfigError(
+            [Problem(node.position, key, f"{path} cannot be read: it is not UTF-8 text")]
+        ) from None
     except json.JSONDecodeError as error:
         position = Position(str(path), error.lineno, error.colno)
         raise ConfigError([Problem(position, "", f"not JSON: {error.msg}")]) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise ConfigError([Problem(Position(str(path)), "", f"not JSON: {error}")]) from None
     except RecursionError:
         raise ConfigError(
             [Problem(Position(str(path)), "", "nested too deep; expected a config.json")]

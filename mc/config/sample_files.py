@@ -6,11 +6,13 @@ configuration stands alone.
 """
 
 import csv
+import io
 from pathlib import Path
 
-from mc.document import Node, Position, Problem, key_text
+from mc.document import Node, Position, Problem, UnusableFile, key_text, read_bytes
 
 MAXIMUM_SAMPLES = 50_000
+MAXIMUM_BYTES = 20_000_000
 
 
 def read_samples(node: Node) -> tuple[Node, list[Problem]]:
@@ -55,22 +57,22 @@ def _samples(file: Node, column: Node | None, unit: Node | None) -> list[Node]:
     folder = Path(file.position.file).parent if file.position.line else Path()
     path = folder / file.value
     try:
-        with open(path, newline="", encoding="utf-8-sig") as stream:
-            rows = csv.reader(stream)
-            header = next(rows, [])
-            index = _column(header, file, column)
-            samples: list[Node] = []
-            for row in rows:
-                if not row:
-                    continue
-                if len(samples) == MAXIMUM_SAMPLES:
-                    raise _Unreadable(
-                        file, "file", f"expected at most {MAXIMUM_SAMPLES} samples; thin the file out"
-                    )
-                cell = row[index].strip() if index < len(row) else ""
-                samples.append(Node(_value(cell, unit), Position(str(path), rows.line_num, 1)))
-            return samples
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        text = read_bytes(path, MAXIMUM_BYTES).decode("utf-8-sig")
+        rows = csv.reader(io.StringIO(text, newline=""))
+        header = next(rows, [])
+        index = _column(header, file, column)
+        samples: list[Node] = []
+        for row in rows:
+            if not row:
+                continue
+            if len(samples) == MAXIMUM_SAMPLES:
+                raise _Unreadable(
+                    file, "file", f"expected at most {MAXIMUM_SAMPLES} samples; thin the file out"
+                )
+            cell = row[index].strip() if index < len(row) else ""
+            samples.append(Node(_value(cell, unit), Position(str(path), rows.line_num, 1)))
+        return samples
+    except (OSError, UnusableFile, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _Unreadable(file, "file", f"{path} cannot be read as CSV: {reason}") from None
 

@@ -9,6 +9,8 @@ package knows nothing of what the files are about.
 from mc.document.extends import Finder as Finder
 from mc.document.extends import is_file as is_file
 from mc.document.extends import resolve_extends as resolve_extends
+from mc.document.files import UnusableFile as UnusableFile
+from mc.document.files import read_bytes as read_bytes
 from mc.document.nodes import Document as Document
 from mc.document.nodes import Node as Node
 from mc.document.nodes import Position as Position

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from mc.document.nodes import Position
 from mc.errors import InputError
 
+# A file with more mistakes than this is none of the kind; each costs a search for what may have been meant.
+MAXIMUM_PROBLEMS = 100
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -4,6 +4,7 @@ import difflib
 import os
 from pathlib import Path
 
+from mc.document.files import TooLarge, UnusableFile, read_bytes
 from mc.document.nodes import Document, Node, Position
 from mc.document.problems import ConfigError, Problem
 from mc.document.walk import Walk
@@ -26,18 +27,17 @@ def read(path: str | os.PathLike[str]) -> Document:
     name = os.path.normpath(path)
     whole = Position(name)
     try:
-        if Path(path).is_dir():
-            raise ConfigError([Problem(whole, "", "expected a YAML file; got a directory")])
-        with open(path, "rb") as stream:
-            data = stream.read(MAXIMUM_BYTES + 1)
+        data = read_bytes(path, MAXIMUM_BYTES)
     except FileNotFoundError:
         raise ConfigError([Problem(whole, "", f"no such file{_neighbour(Path(path))}")]) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError([Problem(whole, "", f"cannot be read: {reason}")]) from None
-    if len(data) > MAXIMUM_BYTES:
+    except TooLarge:
         limit = f"expected a configuration of at most {MAXIMUM_BYTES // 10**6} MB"
-        raise ConfigError([Problem(whole, "", f"{limit}; measured samples belong into a CSV file beside it")])
+        raise ConfigError(
+            [Problem(whole, "", f"{limit}; measured samples belong into a CSV file beside it")]
+        ) from None
+    except UnusableFile as error:
+        text = str(error).replace("expected a file", "expected a YAML file")
+        raise ConfigError([Problem(whole, "", text)]) from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

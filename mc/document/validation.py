@@ -13,7 +13,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from mc.document.messages import is_echo, message
 from mc.document.nodes import Document, Position, key_text
-from mc.document.problems import ConfigError, Problem
+from mc.document.problems import MAXIMUM_PROBLEMS, ConfigError, Problem
 
 _READERS = "mc.document.readers"
 
@@ -53,8 +53,14 @@ def validate(document: Document, model: type[Model], context: Mapping[str, Any] 
         return model.model_validate(data, context=notes)
     except ValidationError as error:
         readers: Mapping[int, type[BaseModel]] = notes.get(_READERS, {})
-        problems = [_problem(document, data, dict(each), readers) for each in error.errors()]
-        raise ConfigError(problem for problem in problems if problem is not None) from None
+        errors = error.errors(include_url=False)
+        problems = [_problem(document, data, dict(each), readers) for each in errors[:MAXIMUM_PROBLEMS]]
+        found = [problem for problem in problems if problem is not None]
+        if len(errors) > MAXIMUM_PROBLEMS and found:
+            last = max(found, key=lambda problem: problem.position)
+            more = f"these are {MAXIMUM_PROBLEMS} mistakes, and there are {len(errors) - MAXIMUM_PROBLEMS:,} more"
+            found.append(Problem(last.position, "", more))
+        raise ConfigError(found) from None
 
 
 def located(title: str, found: Sequence[tuple[tuple[str | int, ...], str]]) -> ValidationError:

@@ -26,9 +26,11 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.reader import ReaderError
 
 from mc.document.nodes import Node, Position, key_text
-from mc.document.problems import Problem
+from mc.document.problems import MAXIMUM_PROBLEMS, Problem
 
 MAXIMUM_DEPTH = 32
+# Some seconds of parsing in Python; a hundred times what the largest shipped file has.
+MAXIMUM_VALUES = 50_000
 # What YAML 1.2 knows beside strings. Dates and `<<` stay text: nothing here takes them.
 _TYPED = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float")}
 
@@ -54,6 +56,7 @@ class Walk:
         self.problems: list[Problem] = []
         self.stack: list[_Open] = []
         self.root: Node | None = None
+        self.values = 0
         # The pure-Python parser: the C one speaks YAML 1.1.
         self.yaml = YAML(typ="safe", pure=True)
 
@@ -77,6 +80,10 @@ class Walk:
                         )
                         break
                 elif not self._event(event):
+                    break
+                elif len(self.problems) >= MAXIMUM_PROBLEMS:
+                    more = f"these are {MAXIMUM_PROBLEMS} mistakes, and nothing behind them was read"
+                    self._problem(self.problems[-1].position, more, key="")
                     break
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
@@ -122,6 +129,10 @@ class Walk:
         if not isinstance(event, NodeEvent):
             return True
         position = self._at(event.start_mark)
+        self.values += 1
+        if self.values > MAXIMUM_VALUES:
+            self._problem(position, f"expected at most {MAXIMUM_VALUES:,} keys and values; got more", key="")
+            return False
         if isinstance(event, AliasEvent) or event.anchor is not None:
             sign = "*" if isinstance(event, AliasEvent) else "&"
             mend = "write the value out or use `extends`"

@@ -10,6 +10,7 @@ import re
 
 from mc.units.dimensions import Dimension, spellings
 
+_LONG = 200
 _WORDS = {
     "seconds": "s",
     "second": "s",
@@ -80,6 +81,8 @@ def _about_number(found: object, dimension: Dimension) -> str:
         return "a quantity has to be finite" if number else "a quantity is a number and a unit"
     if text == "":
         return "there is nothing there"
+    if len(text) > _LONG:  # no spelling of anything; the patterns below take quadratic time on it
+        return "out of range for a number"
     near = _near(text, dimension)
     if near:
         return f"the number is missing; did you mean {_choices('1', near)}?"
