@@ -1,13 +1,15 @@
 """`tailstep advise`: the best of all plans, or what each figure of the hardware is worth."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mc.cli.options import Overrides
-from mc.config import load_experiment
+from mc.config import ExperimentConfig, load_experiment
+from mc.errors import InputError
 
 
 def advise(
@@ -35,6 +37,24 @@ def advise(
             show_default=False,
         ),
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT",
+            help="Of power or money for all chips, to spend on their figures as well as can be; `now` for what they cost now.",
+            show_default=False,
+        ),
+    ] = None,
+    costs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost",
+            metavar="NAME=AMOUNT",
+            help="With --budget: what a figure costs each chip as it is now, `NAME=AMOUNT ^EXPONENT` if that does not grow in "
+            "proportion; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     overrides: Overrides = None,
     *,
     plans: Annotated[
@@ -46,7 +66,8 @@ def advise(
 ) -> None:
     """Say what to change: by how much each figure of the hardware changes the step, or which plan is best.
 
-    With --plans every plan of the transformer is evaluated, or a bound shows that it cannot be among the best.
+    With --budget: the figures with which the step is fastest for so much power or money.
+    With --plans: every plan of the transformer is evaluated, or a bound shows that it cannot be among the best.
     """
     from mc.report import progress
     from mc.report.advise import (
@@ -61,8 +82,16 @@ def advise(
 
     if plot is not None:
         check_plot(plot)
+    if costs and budget is None:
+        raise InputError("--cost: expected a --budget as well")
+    if plans and budget is not None:
+        raise InputError(
+            "--budget: expected none with --plans; `tailstep energy --plans` searches plans under a budget"
+        )
     experiment = load_experiment(config, overrides or ())
-    if plans:
+    if budget is not None:
+        table, plain = _spend(experiment, budget, costs or (), plot)
+    elif plans:
         # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
         from mc.advise.rank import by_tail
         from mc.advise.search import plans_in, search
@@ -94,3 +123,21 @@ def advise(
     # A pipe has no width (rich takes 80); the table needs more.
     console.width = max(console.width, Console(width=500).measure(table).maximum)
     console.print(table)
+
+
+def _spend(
+    experiment: ExperimentConfig, budget: str, costs: Sequence[str], plot: Path | None
+) -> tuple[Any, dict[str, Any]]:
+    """The best figures for a budget: a table, and plain data."""
+    from mc.advise.allocate import STEPS
+    from mc.advise.budget import amount, cost, spend
+    from mc.report import progress
+    from mc.report.budget import budget_json, budget_table, plot_budget
+
+    told = [cost(each) for each in costs]
+    given = None if budget == "now" else amount(budget, "--budget")
+    with progress("descending", total=STEPS) as advance:
+        found = spend(experiment, given, told, advance=advance)
+    if plot is not None:
+        plot_budget(plot, found)
+    return budget_table(found), budget_json(found)

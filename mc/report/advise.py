@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mc.advise.worth import Worths
 
 _BLUE, _ORANGE = COLOURS[:2]
-_SIZES = ("tp", "cp", "pp", "dp", "ep")
+SIZES = ("tp", "cp", "pp", "dp", "ep")
 
 
 def plans_json(found: "SearchResult", drawn: Sequence["Drawn"]) -> dict[str, Any]:
@@ -31,12 +31,12 @@ def plans_json(found: "SearchResult", drawn: Sequence["Drawn"]) -> dict[str, Any
         "pruned": found.pruned,
         "evaluated": found.evaluated,
         "memory_available_bytes": found.available,
-        "written": None if found.written is None else _plan_json(found.written),
-        "best": [_plan_json(each) for each in found.best],
-        "front": [_plan_json(each) for each in found.front],
+        "written": None if found.written is None else plan_json(found.written),
+        "best": [plan_json(each) for each in found.best],
+        "front": [plan_json(each) for each in found.front],
         "by_p99": [
             {
-                **_plan_json(each.found),
+                **plan_json(each.found),
                 "mean_s": _interval(each.mean),
                 "p99_s": _interval(each.p99),
             }
@@ -50,7 +50,8 @@ def _interval(estimate: Any) -> dict[str, float | None]:
     return {name: float(value) if abs(value) < float("inf") else None for name, value in bounds.items()}
 
 
-def _plan_json(one: "Evaluated") -> dict[str, Any]:
+def plan_json(one: "Evaluated") -> dict[str, Any]:
+    """A plan that was evaluated as plain data."""
     plan = one.plan
     again = plan.recompute
     return {
@@ -61,7 +62,7 @@ def _plan_json(one: "Evaluated") -> dict[str, Any]:
         "bubble_fraction": one.bubble_fraction,
         "exposed_s": one.exposed,
         "plan": {
-            **{name: getattr(plan, name) for name in _SIZES},
+            **{name: getattr(plan, name) for name in SIZES},
             "order": list(plan.order),
             "micro_batch": plan.micro_batch,
             "micro_batches": plan.micro_batches,
@@ -78,7 +79,7 @@ def plans_table(found: "SearchResult", drawn: Sequence["Drawn"]) -> RenderableTy
     """The best plans, the one that the file says, and what became of all."""
     title = Text(f"The best plans of {found.name}", style="bold")
     table = Table(box=None, pad_edge=False)
-    for name in ("", *_SIZES, "batch", "schedule", "again", "ZeRO", "order", "step", "MFU", "memory"):
+    for name in ("", *SIZES, "batch", "schedule", "again", "ZeRO", "order", "step", "MFU", "memory"):
         table.add_column(
             name, justify="left" if name in ("", "schedule", "again", "order") else "right", no_wrap=True
         )
@@ -90,21 +91,22 @@ def plans_table(found: "SearchResult", drawn: Sequence["Drawn"]) -> RenderableTy
     if found.written is not None:
         rows.append(("file", found.written))
     for name, each in rows:
-        cells = _cells(name, each)
+        cells = plan_cells(name, each)
         if id(each) in tails:
             tail = tails[id(each)]
             cells += [duration(tail.mean.value), duration(tail.p99.value)]
         table.add_row(*cells)
-    return Group(title, table, *_counts(found))
+    return Group(title, table, *counts(found))
 
 
-def _cells(name: str, one: "Evaluated") -> list[str | Text]:
+def plan_cells(name: str, one: "Evaluated") -> list[str | Text]:
+    """A row of a table of plans."""
     plan = one.plan
     chunks = f" x {plan.chunks}" if plan.schedule == "interleaved" else ""
     again = plan.recompute if isinstance(plan.recompute, str) else recompute_text(plan.recompute)
     return [
         name,
-        *(str(getattr(plan, each)) for each in _SIZES),
+        *(str(getattr(plan, each)) for each in SIZES),
         str(plan.micro_batch),
         f"{plan.schedule}{chunks}",
         # A list of parts has brackets, which are no markup.
@@ -117,7 +119,8 @@ def _cells(name: str, one: "Evaluated") -> list[str | Text]:
     ]
 
 
-def _counts(found: "SearchResult") -> list[Text]:
+def counts(found: "SearchResult") -> list[Text]:
+    """What became of all plans."""
     lines = [Text(""), Text(f"{found.total:,} combinations:")]
     lines += [Text(f"{count:>14,}  refused: {reason}") for reason, count in found.refused.items()]
     lines += [
@@ -126,8 +129,9 @@ def _counts(found: "SearchResult") -> list[Text]:
     lines.append(Text(f"{found.evaluated:>14,}  evaluated"))
     if found.written is not None:
         gain = found.written.step / found.best[0].step - 1
-        lines.append(Text(f"The best is {100 * gain:.2f} % faster than the plan of the file."))
-        if not found.written.fits:
+        if found.written.fits:
+            lines.append(Text(f"The best is {100 * gain:.2f} % faster than the plan of the file."))
+        else:
             lines.append(Text("* does not fit into a chip's memory"))
     return lines
 

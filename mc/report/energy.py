@@ -23,7 +23,8 @@ def energy_json(name: str, found: StepEnergy, facility: Facility, most: "Largest
         **_energy_json(found, facility),
         "facility": {"budget_w": facility.budget, "pue": facility.overhead},
         "largest": {
-            "chips_by_power": most.chips,
+            "chips": most.chips,
+            "design_watts_per_chip": most.design.watts_per_rank,
             "problem": most.problem,
             "step": None if most.energy is None else _energy_json(most.energy, facility),
         },
@@ -129,12 +130,16 @@ def _summary(found: StepEnergy) -> str:
 def _site(found: StepEnergy, facility: Facility, most: "Largest") -> str:
     budget = format_quantity(facility.budget, Dimension.POWER, digits=4)
     share = f"{100 * facility.share(found):.3g} % of {budget} with a PUE of {facility.overhead:g}."
+    if not most.chips:
+        return f"{share} {budget} feed no such cluster: {most.problem}."
+    each = format_quantity(most.design.watts_per_rank, Dimension.POWER, digits=4)
+    feed = f"{share} {budget} feed {most.chips:,} such chips, each of {each} while all compute"
     if most.energy is None:
-        return f"{share} The largest cluster cannot be said: {most.problem}."
-    largest = most.energy
+        return f"{feed}; this plan does not do for them: {most.problem}. `--plans` searches all others."
+    step = most.energy
     return (
-        f"{share} {budget} feed {largest.ranks:,} such chips: {largest.tokens / largest.seconds:,.4g} tokens/s, "
-        f"{largest.tokens_per_joule:.4g} tokens/J, {duration(largest.seconds)} a step."
+        f"{feed}: {step.tokens / step.seconds:,.4g} tokens/s, {step.tokens_per_joule:.4g} tokens/J, "
+        f"{duration(step.seconds)} a step of the same plan. `--plans` searches all others."
     )
 
 

@@ -1,0 +1,140 @@
+"""The report of `tailstep advise --budget`: the best figures, what is spent on each, and what more would save."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mc.report.picture import COLOURS, Panel, label, panel_title, picture, save
+from mc.report.times import duration
+
+if TYPE_CHECKING:
+    from mc.advise.budget import Spending
+
+
+def budget_json(found: "Spending") -> dict[str, Any]:
+    """All of it as plain data; figures in SI units, costs in the unit of the budget, for each chip."""
+    best = found.allocation
+    rows = zip(best.figures, found.values, best.factor, best.spent, best.saved, best.bound, strict=True)
+    return {
+        "name": found.name,
+        "ranks": found.ranks,
+        "unit": found.unit,
+        "budget": found.ranks * (best.budget + found.fixed),
+        "budget_now": found.ranks * found.now,
+        "fixed_per_chip": found.fixed,
+        "step_time_s": {"now": best.before, "best": best.time},
+        "tokens_per_s": {"now": found.tokens / best.before, "best": found.tokens / best.time},
+        "figures": [
+            {
+                "name": figure.name,
+                "value_now": value,
+                "value": value * float(factor),
+                "factor": float(factor),
+                "exponent": figure.exponent,
+                "cost_now": figure.cost,
+                "cost": float(spent),
+                "saved_s_by_one_more": more,
+                "lost_s_by_one_less": less,
+                "bound": bound or None,
+            }
+            for figure, value, factor, spent, (more, less), bound in rows
+        ],
+        "constant": list(found.constant),
+        "shadow_price_s": best.shadow_price,
+        "saved_percent_by_one_percent": _saved(found),
+        "gap": best.gap,
+        "best_so_far_s": [float(each) for each in best.path],
+    }
+
+
+def _saved(found: "Spending") -> float:
+    """Percent of the step that one percent more of the budget for figures saves."""
+    best = found.allocation
+    return best.shadow_price * best.budget / best.time
+
+
+def budget_table(found: "Spending") -> RenderableType:
+    """The same for a terminal."""
+    best = found.allocation
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("of a chip")
+    for name in (
+        "is now",
+        "best",
+        "times",
+        f"{found.unit} now",
+        f"{found.unit} best",
+        "1 more saves",
+        "1 less costs",
+        "",
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
+    rows = zip(best.figures, found.values, best.factor, best.spent, best.saved, best.bound, strict=True)
+    for figure, value, factor, spent, saved, bound in rows:
+        table.add_row(
+            figure.name,
+            f"{value:.4g}",
+            f"{value * factor:.4g}",
+            f"{factor:.3g}",
+            f"{figure.cost:,.4g}",
+            f"{spent:,.4g}",
+            *(duration(max(each, 0.0)) for each in saved),
+            f"at its {bound}" if bound else "",
+        )
+    table.add_section()
+    every = found.fixed + best.budget
+    table.add_row("what does not change", "", "", "", f"{found.fixed:,.4g}", f"{found.fixed:,.4g}")
+    table.add_row("all", "", "", "", f"{found.now:,.4g}", f"{every:,.4g}")
+    faster = best.before / best.time - 1
+    lines = [
+        f"{duration(best.before)} a step now, {duration(best.time)} at best: {100 * faster:+.1f} % tokens/s, "
+        f"{found.tokens / best.time:,.4g} tokens/s",
+        f"1 % more for these figures shortens the step by {_saved(found):.2f} %; moving 0.1 % of it from one to another by "
+        f"{100 * best.gap:.2g} % at most",
+    ]
+    if found.constant:
+        lines.append(
+            f"as they are, since no cost is known: {', '.join(found.constant)} (--cost 'NAME=AMOUNT')"
+        )
+    title = f"{found.name}: {found.ranks * every:,.5g} {found.unit} for {found.ranks:,} chips"
+    return Group(Text(title, style="bold"), table, Text(), *map(Text, lines))
+
+
+def plot_budget(file: Path, found: "Spending") -> None:
+    """Draws what is spent on each figure, now and at best, and the descent."""
+    save(file, picture(budget_panels(found), found.name, width=6.4))
+
+
+def budget_panels(found: "Spending") -> tuple[Panel, Panel]:
+    """What is spent on each figure, now and at best; the best step so far."""
+    best = found.allocation
+
+    def spent(axes: Any) -> None:
+        names = [label(each.name) for each in best.figures]
+        places = range(len(names))
+        axes.barh(
+            [each + 0.2 for each in places],
+            [each.cost for each in best.figures],
+            0.38,
+            color=COLOURS[0],
+            label="now",
+        )
+        axes.barh([each - 0.2 for each in places], best.spent, 0.38, color=COLOURS[1], label="best")
+        axes.set_yticks(list(places), names)
+        axes.set_xscale("log")
+        axes.set_xlabel(f"{label(found.unit)} for each chip")
+        panel_title(axes, "what is spent")
+        axes.legend(frameon=False)
+
+    def descent(axes: Any) -> None:
+        axes.plot(best.path, color=COLOURS[0], lw=1.4)
+        axes.axhline(best.before, color=COLOURS[1], lw=1.0, label="now")
+        axes.set_xlabel("step of the descent")
+        axes.set_ylabel("best step so far, s")
+        panel_title(axes, "convergence")
+        axes.legend(frameon=False)
+
+    return spent, descent
