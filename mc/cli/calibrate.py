@@ -57,6 +57,12 @@ def calibrate(
             metavar="FILE", help="Where to write the calibrated cluster (.yaml).", show_default=False
         ),
     ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Keep the fit there, for `tailstep report DIR`.", show_default=False
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -115,11 +121,14 @@ def calibrate(
     """
     from mc.logs import Hints, read_logs
     from mc.report.plot import check_plot
+    from mc.results.calibration import check_calibration_folder, write_calibration
 
     if out is not None:
         _check_out(out)
     if plot is not None:
         check_plot(plot)
+    if results is not None:
+        check_calibration_folder(results)
     stated = {
         "data": tuple(data or ()),
         "free": tuple(FreeConfig(path=path) for path in free or ()),
@@ -158,17 +167,23 @@ def calibrate(
         fit = fit_curves(
             fitted, curves, parameters, starts=ask.starts, steps=ask.steps, seed=ask.seed, report=report
         )
-    intervals, refits = fit.interval(), None
+    intervals, refitted = fit.interval(), None
     if ask.bootstrap:
-        refits = bootstrap(fit, ask.bootstrap, seed=ask.seed)
-        intervals = bootstrap_interval(fit, refits)
+        refitted = bootstrap(fit, ask.bootstrap, seed=ask.seed)
+        intervals = bootstrap_interval(fit, refitted)
     summary = summarised(fit, intervals)
-    if out is not None:
-        words = [] if config is None else [config]
-        words += [] if cluster is None else ["--cluster", cluster]
-        words += [word for each in data or () for word in ("--data", each)]
-        text = calibrated_yaml(fit, intervals, shlex.join(["tailstep", "calibrate", *words]), refits)
-        out.write_text(text, encoding="utf-8")
+    words = [] if config is None else [config]
+    words += [] if cluster is None else ["--cluster", cluster]
+    words += [word for each in data or () for word in ("--data", each)]
+    command = shlex.join(["tailstep", "calibrate", *words])
+    if out is not None or results is not None:
+        text = calibrated_yaml(fit, intervals, command, refitted)
+        if out is not None:
+            out.write_text(text, encoding="utf-8")
+        if results is not None:
+            from mc.report.calibration import calibration_json
+
+            write_calibration(results, calibration_json(summary), command, text, ask.data)
     if plot is not None:
         from mc.report.calibration_plot import plot_calibration
 
@@ -195,6 +210,8 @@ def summarised(fit: "Fit", intervals: "NDArray[np.float64]") -> "CalibrationRepo
     import numpy as np
 
     from mc.calibration import identify, predict_curves, short_name
+    from mc.config.axes import count as count_of
+    from mc.config.bus_bandwidth import bus_factor
     from mc.report.calibration import CalibrationReport, FittedCurve, FittedFigure
 
     known = identify(fit.covariance)
@@ -207,7 +224,16 @@ def summarised(fit: "Fit", intervals: "NDArray[np.float64]") -> "CalibrationRepo
     ]
     prior = predict_curves(fit.config, fit.curves)
     curves = [
-        FittedCurve(curve.label, curve.sizes.tolist(), curve.times.tolist(), before.tolist(), after.tolist())
+        FittedCurve(
+            curve.label,
+            curve.sizes.tolist(),
+            curve.times.tolist(),
+            before.tolist(),
+            after.tolist(),
+            bus_factor(
+                curve.collective, curve.ranks if isinstance(curve.ranks, int) else count_of(curve.ranks)
+            ),
+        )
         for curve, before, after in zip(fit.curves, prior, fit.predicted, strict=True)
     ]
     score = fit.held_out

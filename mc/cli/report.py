@@ -13,7 +13,7 @@ from mc.errors import InputError
 if TYPE_CHECKING:
     from mc.report.html.page import Page
 
-RUN, SWEEP = "run", "sweep"
+RUN, SWEEP, CALIBRATION = "run", "sweep", "calibration"
 _NAME, _NAME_OF_TWO = "report.html", "comparison.html"
 
 
@@ -52,7 +52,7 @@ def report(
     _check(folder, other, out, more=more)
     target = out or (folder / _NAME if other is None else other / _NAME_OF_TWO)
     from mc.report.html.page import render
-    from mc.report.html.write import write_text
+    from mc.results.whole import write_whole
 
     words = [
         "tailstep",
@@ -62,7 +62,7 @@ def report(
         *(["--more"] if more else []),
     ]
     text = render(_page(folder, other, shlex.join(words), more=more))
-    write_text(target, text)
+    write_whole(target, text)
     print(f"wrote {target} ({len(text.encode()) / 1e3:,.0f} kB)", file=sys.stderr)
 
 
@@ -98,11 +98,17 @@ def _page(folder: Path, other: Path | None, origin: str, *, more: bool) -> "Page
         from mc.report.html.sweep import read_sweep, sweep_page
 
         return sweep_page(read_sweep(folder), origin)
+    if kind == CALIBRATION:
+        from mc.report.html.calibration import calibration_page
+        from mc.results.calibration import read_calibration
+
+        return calibration_page(read_calibration(folder), origin)
     return run_page(read_run(folder), (), origin)
 
 
 def _kind(folder: Path) -> str:
     """What the manifest of a folder says that it is of."""
+    from mc.results.calibration import is_calibration
     from mc.results.folder import read_manifest
     from mc.sweep.store import read_manifest as read_sweep_manifest
 
@@ -110,6 +116,8 @@ def _kind(folder: Path) -> str:
         return RUN
     if read_sweep_manifest(folder) is not None:
         return SWEEP
+    if is_calibration(folder):
+        return CALIBRATION
     raise InputError(
         f"{folder}: expected the folder of a run, a sweep or a calibration; got no readable manifest.json in it"
     )

@@ -1,6 +1,6 @@
 """A calibration for people: what was free, what was found, how far off it is; and the same as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,6 +53,7 @@ class FittedCurve:
         measured: seconds.
         prior: seconds, predicted before the fit.
         predicted: seconds, after it.
+        bus_factor: bus bandwidth over size per time.
     """
 
     label: str
@@ -60,6 +61,7 @@ class FittedCurve:
     measured: Sequence[float]
     prior: Sequence[float]
     predicted: Sequence[float]
+    bus_factor: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,23 @@ def calibration_json(report: CalibrationReport) -> dict[str, Any]:
     return plain
 
 
+def calibration_from_json(found: Mapping[str, Any]) -> CalibrationReport:
+    """The inverse of `calibration_json`."""
+    held_out = found["held_out"]
+    figures = [
+        FittedFigure(**{**each, "paths": tuple(each["paths"]), "dimension": Dimension(each["dimension"])})
+        for each in found["figures"]
+    ]
+    return CalibrationReport(
+        **{
+            **found,
+            "figures": figures,
+            "curves": [FittedCurve(**each) for each in found["curves"]],
+            "held_out": None if held_out is None else tuple(held_out.values()),
+        }
+    )
+
+
 def calibration_text(report: CalibrationReport) -> Group:
     """As tables and sentences."""
     parts: list[Any] = [_figures(report), Text(), _decades(report), Text()]
@@ -116,17 +135,20 @@ def calibration_text(report: CalibrationReport) -> Group:
                 f"{line_median}, {line_mean}."
             )
         )
+    parts.append(Text(ending(report)))
+    parts += [Text(line) for line in report.known]
+    return Group(*parts)
+
+
+def ending(report: CalibrationReport) -> str:
+    """How the fit ended, in sentences."""
     ended = _OUTCOMES[report.outcome]
     losses = report.losses
     spread = f"{losses[0]:.3g} to {losses[-1]:.3g}" if len(losses) > 1 else f"{losses[0]:.3g}"
-    parts.append(
-        Text(
-            f"The fit {ended}: loss {spread} over {len(losses)} starts, {report.agreeing} of them at the least; gradient "
-            f"{report.gradient:.1e} after {report.steps} steps. Measurements scatter by {100 * report.scatter:.1f} % around it."
-        )
+    return (
+        f"The fit {ended}: loss {spread} over {len(losses)} starts, {report.agreeing} of them at the least; gradient "
+        f"{report.gradient:.1e} after {report.steps} steps. Measurements scatter by {100 * report.scatter:.1f} % around it."
     )
-    parts += [Text(line) for line in report.known]
-    return Group(*parts)
 
 
 def _figures(report: CalibrationReport) -> Table:
@@ -152,6 +174,13 @@ def _decades(report: CalibrationReport) -> Table:
     table = Table(box=None, title="|predicted/measured - 1|, medians by size", title_justify="left")
     for heading in ("sizes", "rows", "before", "fitted", "bias"):
         table.add_column(heading, justify="left" if heading == "sizes" else "right")
+    for row in decade_rows(report):
+        table.add_row(*row)
+    return table
+
+
+def decade_rows(report: CalibrationReport) -> list[tuple[str, ...]]:
+    """Errors by decades of sizes: from which on, how many rows, medians before and after the fit, the median with its sign."""
     sizes, before, after = (
         np.concatenate([np.asarray(each, float) for each in group])
         for group in (
@@ -161,13 +190,16 @@ def _decades(report: CalibrationReport) -> Table:
         )
     )
     decades = np.floor(np.log10(sizes) + 1e-9).astype(int)
+    found = []
     for decade in sorted(set(decades.tolist())):
         own = decades == decade
-        table.add_row(
-            f"from {format_quantity(float(10**decade), Dimension.SIZE)}",
-            str(int(own.sum())),
-            f"{100 * np.median(np.abs(before[own])):.1f} %",
-            f"{100 * np.median(np.abs(after[own])):.1f} %",
-            f"{100 * np.median(after[own]):+.1f} %",
+        found.append(
+            (
+                f"from {format_quantity(float(10**decade), Dimension.SIZE)}",
+                str(int(own.sum())),
+                f"{100 * np.median(np.abs(before[own])):.1f} %",
+                f"{100 * np.median(np.abs(after[own])):.1f} %",
+                f"{100 * np.median(after[own]):+.1f} %",
+            )
         )
-    return table
+    return found

@@ -34,15 +34,14 @@ def time_panel(report: CalibrationReport) -> Panel:
     return draw
 
 
-def bandwidth_panel(report: CalibrationReport, bus_factors: list[float]) -> Panel:
-    """The same as bus bandwidths; `bus_factors` are those of the curves, busbw over algbw."""
-    factors = dict(zip(map(id, report.curves), bus_factors, strict=True))
+def bandwidth_panel(report: CalibrationReport) -> Panel:
+    """The same as bus bandwidths."""
 
     def draw(axes: Any) -> None:
         _draw_curves(
             axes,
             report,
-            lambda curve, times: factors[id(curve)] * np.asarray(curve.sizes) / np.asarray(times) / 1e9,
+            lambda curve, times: curve.bus_factor * np.asarray(curve.sizes) / np.asarray(times) / 1e9,
         )
         axes.set_ylabel("busbw, GB/s")
         panel_title(axes, "bus bandwidth")

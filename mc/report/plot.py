@@ -115,7 +115,7 @@ def _size_axes(axes: Any, sizes: NDArray[np.float64], handovers: Sequence[float]
 def size_ticks(axes: Any, smallest: float, largest: float) -> None:
     """Names message sizes along the bottom as nccl-tests users write them."""
     first, last = np.floor(np.log2([smallest, largest]))
-    powers = 2.0 ** np.arange(first, last + 1, max(1, round((last - first) / 6)))
+    powers = 2.0 ** np.arange(first, last + 1, max(1, round((last - first) / 5)))
     axes.set_xticks(powers, [size_text(size) for size in powers])
     axes.set_xlabel("message size")
     axes.minorticks_off()

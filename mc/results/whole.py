@@ -1,4 +1,4 @@
-"""A page is there whole or not at all: it is written under another name, flushed, and renamed."""
+"""A file that is there whole or not at all: it is written under another name, flushed, and renamed."""
 
 import os
 import secrets
@@ -7,7 +7,7 @@ from pathlib import Path
 from mc.errors import InputError
 
 
-def write_text(target: Path, text: str) -> None:
+def write_whole(target: Path, text: str) -> None:
     """Writes a text where it belongs; what was there before stays until that is done.
 
     Raises:

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from mc.cli.app import app
 from mc.config import load_cluster
+from mc.results.calibration import read_calibration
 
 CLUSTER = """
 name: small
@@ -45,9 +46,15 @@ def test_a_log_becomes_a_cluster_in_one_command_and_a_forecast_in_the_next(files
     out, picture = files / "fitted.yaml", files / "fit.svg"
     words = ["calibrate", "--cluster", str(files / "small.yaml"), "--data", str(files / "nccl.log")]
     words += ["--algorithm", "ring", "--starts", "2", "--out", str(out), "--plot", str(picture), "--json"]
+    words += ["--results", str(files / "kept")]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
+    kept = read_calibration(files / "kept")
+    assert kept["calibration"] == found
+    assert kept["config"] == out.read_text(encoding="utf-8")
+    # A ring's bus bandwidth over its algorithm bandwidth.
+    assert [each["bus_factor"] for each in found["curves"]] == [1.875]
     assert found["outcome"] == "flat"
     assert found["held_out"]["median"] < 0.01
     net = load_cluster(out).tiers[1].link

@@ -1,0 +1,131 @@
+"""The report of a calibration: measured and fitted over sizes, residuals, every figure with what is known of it."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mc.errors import InputError
+from mc.report.calibration import (
+    CalibrationReport,
+    FittedFigure,
+    calibration_from_json,
+    decade_rows,
+    ending,
+)
+from mc.report.calibration_plot import bandwidth_panel, error_panel, time_panel
+from mc.report.html.honesty import plain_points
+from mc.report.html.page import Page, Picture, Section, Table
+from mc.report.html.provenance import provenance
+from mc.report.plot import size_text
+from mc.report.times import duration
+from mc.units import format_quantity
+
+_SAID = (
+    "The intervals are about these data under this model: links, protocols and algorithms as the cluster describes them. What the "
+    "model leaves out (routes, other jobs, the state of the machine on that day) is in none of them.",
+    "Beyond the measured sizes and numbers of ranks the cluster is a forecast; published systems were missed there by more than on "
+    "sizes held out (docs/calibration.md).",
+    "Figures known from the prior alone are guesses of the file that was calibrated, not findings.",
+)
+
+
+def calibration_page(content: Mapping[str, Any], origin: str = "") -> Page:
+    """The page of a calibration, as `mc.results.calibration` has read it.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        report = calibration_from_json(content["calibration"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"calibration.json: expected the figures of a calibration; got {error!r}") from None
+    rows = sum(len(curve.sizes) for curve in report.curves)
+    facts = [("curves", f"{len(report.curves):,}"), ("measurements", f"{rows:,}")]
+    if report.held_out is not None:
+        facts.append(("error on sizes held out, median", f"{100 * report.held_out[0]:.1f} %"))
+        facts.append(("of a plain line", f"{100 * report.held_out[2]:.1f} %"))
+    facts.append(("scatter around the fit", f"{100 * report.scatter:.1f} %"))
+    facts.append(("figures known from the data", f"{_count(report, 'data')} of {len(report.figures)}"))
+    data = [(each["file"], each["sha256"]) for each in content.get("data", ())]
+    return Page(
+        "calibration",
+        report.cluster,
+        "",
+        facts,
+        [
+            _curves(report),
+            _figures(report),
+            Section("How the fit ended", text=[ending(report)], points=report.known),
+            plain_points([_held_out(report), *_SAID]),
+            Section("Data", tables=[Table(("file", "SHA-256"), data, words=True)]),
+            provenance(content),
+        ],
+        origin,
+    )
+
+
+def _curves(report: CalibrationReport) -> Section:
+    rows = [
+        (
+            curve.label,
+            size_text(size),
+            duration(measured),
+            duration(prior),
+            duration(predicted),
+            f"{100 * (predicted / measured - 1):+.1f} %",
+            f"{curve.bus_factor * size / measured / 1e9:.4g}",
+        )
+        for curve in report.curves
+        for size, measured, prior, predicted in zip(
+            curve.sizes, curve.measured, curve.prior, curve.predicted, strict=True
+        )
+    ]
+    heading = ("curve", "size", "measured", "before", "fitted", "error", "busbw measured, GB/s")
+    decades = ("sizes", "rows", "before", "fitted", "bias")
+    return Section(
+        "Measured and fitted",
+        pictures=[
+            Picture(
+                time_panel(report),
+                "Time against size: measured as dots, before the fit dotted, after it as lines.",
+            ),
+            Picture(bandwidth_panel(report), "Bus bandwidth against size, likewise."),
+            Picture(error_panel(report), "What the fit leaves."),
+        ],
+        tables=[
+            Table(decades, decade_rows(report), "|predicted/measured - 1|, medians by size"),
+            Table(heading, rows, "Every measurement"),
+        ],
+    )
+
+
+def _figures(report: CalibrationReport) -> Section:
+    rows = [
+        (
+            each.name,
+            *(_quantity(each, value) for value in (each.prior, each.value, each.low, each.high)),
+            each.known_from,
+        )
+        for each in report.figures
+    ]
+    level = f"{100 * report.level:.0f} %"
+    heading = ("figure", "prior", "fitted", f"{level} from", "to", "known from")
+    return Section("Figures", tables=[Table(heading, rows)])
+
+
+def _quantity(figure: FittedFigure, value: float) -> str:
+    return format_quantity(value, figure.dimension, digits=3) if math.isfinite(value) else "unbounded"
+
+
+def _count(report: CalibrationReport, known_from: str) -> int:
+    return sum(each.known_from == known_from for each in report.figures)
+
+
+def _held_out(report: CalibrationReport) -> str:
+    if report.held_out is None:
+        return "No sizes were held out: how far others would be missed is not known."
+    median, mean, line, line_mean = (f"{100 * each:.1f} %" for each in report.held_out)
+    return (
+        f"Sizes that the fit had not seen are missed by {median} in the median ({mean} on average), by a plain line of latency and "
+        f"bandwidth by {line} ({line_mean})."
+    )
