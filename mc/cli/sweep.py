@@ -1,6 +1,8 @@
 """`tailstep sweep`: an experiment in many variants; `tailstep merge`: shards of a sweep in one folder."""
 
+import contextlib
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -50,7 +52,25 @@ def sweep(
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDR", help="Of the Dask scheduler, such as tcp://10.0.0.1:8786.")
     ] = None,
+    coordinator: Annotated[
+        str | None,
+        typer.Option(metavar="ADDR", help="Of process 0 with --distributed, such as 10.0.0.1:8476."),
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="How many there are with --distributed.")
+    ] = None,
+    process_id: Annotated[int | None, typer.Option(min=0, help="Which of them this is, from 0.")] = None,
+    join_timeout: Annotated[
+        int, typer.Option(min=1, metavar="SECONDS", help="How long to wait for the other processes.")
+    ] = 300,
     *,
+    distributed: Annotated[
+        bool,
+        typer.Option(
+            "--distributed",
+            help="Draw each batch on the devices of several processes together (`jax.distributed`).",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all cells, list them, run none.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in DIR already.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
@@ -82,7 +102,12 @@ def sweep(
         )
     if resume and out is None:
         raise InputError("--resume: expected --out with the folder to go on with")
+    _check_distributed(distributed, executor, (coordinator, processes, process_id))
     found = load_sweep(config, overrides or ())
+    if distributed and found.config.samples == 0:
+        raise InputError(
+            "--distributed: expected a sweep with samples; got one without noise, which `--shard` divides"
+        )
     path = None
     if plot is not None:
         check_plot(plot)
@@ -94,6 +119,12 @@ def sweep(
         for line in listed(found):
             print(line)
         return
+    speaks = True
+    if distributed:
+        from mc.sweep.distributed import join
+
+        _keep_stdout()
+        speaks = join(coordinator, processes, process_id, join_timeout)
     import pyarrow as pa
 
     # The engine brings JAX, which takes seconds: not before every cell is known to be good.
@@ -110,7 +141,8 @@ def sweep(
     due = shard_of(batches_of(found), number)
     total = sum(batch.stop - batch.start for batch in due)
     summary = Summary(found, objectives, keep_all=plot is not None)
-    with progress("cells", total=max(total, 1)) as advance:
+    quiet = contextlib.nullcontext(lambda count: None)
+    with progress("cells", total=max(total, 1)) if speaks else quiet as advance:
         outcome = run_sweep(
             found,
             out=out,
@@ -120,8 +152,14 @@ def sweep(
             command=_command(config, overrides or (), out, shard),
             observe=summary.add,
             advance=advance,
-            log=lambda text: print(f"sweep: {text}", file=sys.stderr),
+            log=lambda text: print(f"sweep: {text}", file=sys.stderr) if speaks else None,
         )
+    if distributed:
+        from mc.sweep.distributed import leave
+
+        leave()
+    if not speaks:
+        return
     if as_json:
         print(json.dumps(sweep_json(summary, outcome), allow_nan=False))
     else:
@@ -165,6 +203,23 @@ def merge(
         print(f"missing: cells {start:,} to {stop - 1:,}", file=sys.stderr)
     if found.failed or found.missing:
         raise typer.Exit(SOME_FAILED)
+
+
+def _check_distributed(distributed: bool, executor: str, told: tuple[object, ...]) -> None:  # noqa: FBT001
+    if distributed and executor != "local":
+        raise InputError(f"--distributed: expected the local executor; got `{executor}`")
+    if not distributed and any(each is not None for each in told):
+        raise InputError(
+            "--coordinator, --processes, --process-id: expected them with --distributed alone; got them without"
+        )
+
+
+def _keep_stdout() -> None:
+    """Leaves standard output to this program: Gloo, which connects processes on CPUs, reports on it."""
+    sys.stdout.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = os.fdopen(own, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -138,23 +138,26 @@ def check_cells(sweep: Sweep) -> None:
 
     All of them up to `FULLY_CHECKED`. Of more, every point of every axis with the others at their first point and at
     their last, and every combination of first and last points: rules that join two values ask which is larger, so
-    they break at an end.
+    they break at an end. With `impossible: list` one of them has to be possible.
 
     Raises:
         ConfigError: with what is wrong with them, each at its place.
     """
     problems: dict[tuple[Position, str], Problem] = {}
+    is_listed = sweep.config.impossible == "list"
     for cell in _to_check(sweep):
         try:
             sweep.experiment(cell)
+            if is_listed:
+                return
         except ConfigError as error:
             for each in error.problems:
                 text = f"{each.message} (cell {cell}: {sweep.text(cell)})"
                 problems.setdefault((each.position, each.key), Problem(each.position, each.key, text))
-            if len(problems) >= _MOST_PROBLEMS:
+            if len(problems) >= _MOST_PROBLEMS and not is_listed:
                 break
     if problems:
-        raise ConfigError(problems.values())
+        raise ConfigError(list(problems.values())[:_MOST_PROBLEMS])
 
 
 def _to_check(sweep: Sweep) -> Iterator[int]:

@@ -74,6 +74,8 @@ class SweepConfig(StrictModel):
         precision: such as `1% on p99`: half the width of the confidence interval, relative; steps are added until it
             is reached.
         budget: most steps to draw for one cell on the way there.
+        impossible: what becomes of cells that cannot be, such as plans whose sizes do not suit each other: `refuse` the
+            sweep, or `list` them as cells that failed.
         seeds: `common` random numbers for all cells, which makes differences between them sharp, or their `own`.
     """
 
@@ -86,6 +88,7 @@ class SweepConfig(StrictModel):
     samples: Annotated[int, Field(ge=0, le=50_000_000)] | None = None
     precision: str | None = None
     budget: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
+    impossible: Literal["refuse", "list"] = "refuse"
     seeds: Literal["common", "own"] = "common"
 
     @model_validator(mode="after")

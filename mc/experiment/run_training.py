@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig
 from mc.estimate import Estimate
-from mc.experiment.build_training import TrainingStep
+from mc.experiment.build_training import QuietStep, TrainingStep
 from mc.experiment.training_draws import TrainingDraws, draws_of_training
 from mc.experiment.training_links import Disturbed
 from mc.goodput import build_failures, goodput
@@ -205,7 +205,21 @@ def _ended(
 
 def summary(config: ExperimentConfig, drawn: Drawn, mean: Estimate) -> TrainingSummary:
     """What steps of so many seconds come to."""
-    step, quiet = drawn.step, drawn.step.quiet
+    dropped = max((each.dropped for each in drawn.step.loads), default=0.0)
+    return summary_of(config, drawn.step.quiet, mean, dropped=dropped)
+
+
+def summary_of(
+    config: ExperimentConfig, quiet: QuietStep, mean: Estimate, *, dropped: float = 0.0
+) -> TrainingSummary:
+    """What a step comes to.
+
+    Args:
+        config: the experiment.
+        quiet: its step without noise.
+        mean: seconds of a step.
+        dropped: part of the tokens' choices of experts that are not served.
+    """
     plan, shape, breakdown = quiet.plan, quiet.shape, quiet.breakdown
     again = recomputed_share(shape, plan)
     work = flops(shape, plan.sequence_length, plan.global_batch, plan.config.recompute, recomputed=again)
@@ -227,7 +241,7 @@ def summary(config: ExperimentConfig, drawn: Drawn, mean: Estimate) -> TrainingS
         bubble_fraction=float(breakdown.bubble_fraction),
         exposed_s={name: float(seconds) for name, seconds in breakdown.exposed.items()},
         memory_bytes=sizes if size is None else {**sizes, "available": float(size)},
-        dropped=max((each.dropped for each in step.loads), default=0.0),
+        dropped=dropped,
         goodput=_goodput(config, mean),
     )
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mc.sweep.sweep import Outcome
 
 _SHOWN = 20
+# What a transformer is judged by.
+TRAINING = ("tokens_per_s", "mfu", "bubble_fraction", "memory_B")
+SERVING = ("ttft_mean_s", "ttft_p99_s", "tpot_mean_s", "tpot_p99_s", "tokens_per_s_per_chip")
 HEAVY = ("histogram_first", "histogram", "top_s", "sum", "sum_of_squares")
 
 
@@ -43,7 +46,7 @@ def check_objectives(names: Sequence[str]) -> tuple[Objective, ...]:
         InputError: there is no such column, or more than two are named.
     """
     known = (*(f"step_time_{each}_s" for each in ("mean", "p50", "p95", "p99", "p99_9")), "ranks")
-    known = (*known, "straggler_share", "efficiency", "tokens_per_s", "mfu", "step_time_std_s")
+    known = (*known, "straggler_share", "efficiency", "step_time_std_s", *TRAINING, *SERVING)
     if len(names) > 2:
         raise InputError(f"--objective: expected one or two; got {len(names)}")
     found = []
@@ -155,12 +158,7 @@ def sweep_tables(summary: Summary, outcome: "Outcome") -> Group:
 
 def _table(sweep: Sweep, table: pa.Table, objectives: Sequence[Objective], title: str) -> Table:
     shown = Table(title=title, title_justify="left")
-    columns = dict.fromkeys(
-        (
-            *(each.column for each in objectives),
-            *("step_time_p50_s", "step_time_p99_s", "efficiency", "straggler_share"),
-        )
-    )
+    columns = dict.fromkeys((*(each.column for each in objectives), *_columns(sweep, table)))
     for name in ("cell", *sweep.paths, *columns):
         shown.add_column(
             name.rpartition(".")[2] if name in sweep.paths else heading_of(name), justify="right"
@@ -173,6 +171,17 @@ def _table(sweep: Sweep, table: pa.Table, objectives: Sequence[Objective], title
             *(column_text(name, row[name]) for name in columns),
         )
     return shown
+
+
+def _columns(sweep: Sweep, table: pa.Table) -> tuple[str, ...]:
+    """What is shown beside the objectives."""
+    quantiles = () if sweep.config.samples == 0 else ("step_time_p50_s", "step_time_p99_s")
+    if table.column("ttft_mean_s").null_count < table.num_rows:
+        tail = () if sweep.config.samples == 0 else ("ttft_p99_s", "tpot_p99_s")
+        return ("ttft_mean_s", "tpot_mean_s", *tail, "tokens_per_s_per_chip")
+    if table.column("mfu").null_count < table.num_rows:
+        return (*quantiles, *TRAINING)
+    return (*quantiles, "efficiency", "straggler_share")
 
 
 def sweep_values(sweep: Sweep, cell: int) -> list[tuple[str, str]]:
@@ -200,7 +209,9 @@ def sweep_json(summary: Summary, outcome: "Outcome") -> dict[str, Any]:
 
 def heading_of(name: str) -> str:
     """A column in words."""
-    return name.removesuffix("_s").replace("step_time_", "").replace("_", " ")
+    if "per_s" in name:
+        return name.replace("_per_", "/").replace("_", " ")
+    return name.removesuffix("_s").removesuffix("_B").replace("step_time_", "").replace("_", " ")
 
 
 def column_text(name: str, value: float | None) -> str:
@@ -209,6 +220,10 @@ def column_text(name: str, value: float | None) -> str:
         return "-"
     if name.endswith("_s") and not name.endswith("per_s"):
         return duration(value)
-    if name in ("efficiency", "straggler_share", "mfu"):
+    if name in ("efficiency", "straggler_share", "mfu", "bubble_fraction"):
         return f"{100 * value:.1f} %"
+    if name == "memory_B":
+        return f"{value / 1e9:.1f} GB"
+    if "per_s" in name:
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
     return f"{value:,.6g}"

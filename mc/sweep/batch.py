@@ -6,11 +6,13 @@ rows. A cell that fails says why in its row and disturbs no other.
 
 from collections.abc import Callable, Sequence
 
+import jax
 import pyarrow as pa
 
 from mc.config import ExperimentConfig
 from mc.config.load_sweep import Sweep
 from mc.errors import InputError
+from mc.sweep.distributed import union
 from mc.sweep.drawn import drawn_rows
 from mc.sweep.kernel import Devices, Kernel, kernels_of
 from mc.sweep.one import run_cell
@@ -88,9 +90,15 @@ def _drawn(
     for kernel in kernels:
         for row in drawn_rows(kernel, configs, sweep.config, only=only, advance=advance, devices=devices):
             rows[row.cell] = row
-    for cell in sorted(wanted & set(alone)):
-        rows[cell] = _row(configs[cell], cell)
-        advance(1)
+    single = sorted(wanted & set(alone))
+    # Where several processes have joined, each takes every n-th.
+    own = single[jax.process_index() :: jax.process_count()] if single else []
+    drawn = {}
+    for cell in own:
+        drawn[cell] = _row(configs[cell], cell)
+        advance(jax.process_count())
+    if single:
+        rows |= union(drawn)
     return [rows[cell] for cell in sorted(rows)]
 
 

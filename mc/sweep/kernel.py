@@ -6,7 +6,7 @@ of no ranks at all, which takes no time. So the cells of a cluster-size sweep ru
 
 A *unit* of work is one chunk of one realisation of one cell. A device carries out a fixed number of units per call one
 after the other (`lax.map`), each as if it were alone, so its numbers depend neither on its neighbours nor on how many
-devices share the call (`shard_map` over all of them).
+devices share the call (`shard_map` over all of them, of all processes that have joined).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, UInt32
 from numpy.typing import NDArray
 
@@ -105,7 +105,8 @@ def draw(
     Yields:
         Which units, and their compute times of the slowest rank and what congestion adds, [units, size].
     """
-    mesh = Mesh(np.array(jax.local_devices() if devices is None else devices), ("units",))
+    mesh = Mesh(np.array(jax.devices() if devices is None else devices), ("units",))
+    slots = _placed(kernel.slots, mesh, PartitionSpec())
     whole = per_device * mesh.size
     count = len(units.member)
     for first in range(0, count, whole):
@@ -115,15 +116,41 @@ def draw(
             None if units.classes is None else jax.tree.map(lambda leaf, own=call: leaf[own], units.classes)
         )
         entries = (
-            jnp.asarray(units.member[call], jnp.int32),
-            jnp.asarray(units.keys[call]),
-            jnp.asarray(units.realisation[call], jnp.int32),
-            jnp.asarray(units.chunk[call], jnp.int32),
-            classes if classes is None else jax.tree.map(jnp.asarray, classes),
+            units.member[call].astype(np.int32),
+            units.keys[call],
+            units.realisation[call].astype(np.int32),
+            units.chunk[call].astype(np.int32),
+            classes,
         )
-        compute, congestion = _draw(kernel.slots, entries, size, mesh)
+        drawn = _draw(slots, _placed(entries, mesh, PartitionSpec("units")), size, mesh)
+        compute, congestion = (_gathered(each) for each in drawn)
         done = min(whole, count - first)
-        yield call[:done], np.asarray(compute)[:done], np.asarray(congestion)[:done]
+        yield call[:done], compute[:done], congestion[:done]
+
+
+def _placed(tree: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """Arrays on the devices of a mesh, also on those of other processes, which have the same ones."""
+    if jax.process_count() == 1:
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
+
+    def placed(leaf: Any) -> Any:
+        if not isinstance(leaf, np.ndarray | jax.Array):
+            return leaf
+        values = np.asarray(leaf)
+        return jax.make_array_from_callback(
+            values.shape, NamedSharding(mesh, spec), lambda place: values[place]
+        )
+
+    return jax.tree.map(placed, tree)
+
+
+def _gathered(drawn: Array) -> NDArray[np.float32]:
+    """All that was drawn, whatever process drew it."""
+    if jax.process_count() == 1:
+        return np.asarray(drawn)
+    from jax.experimental import multihost_utils
+
+    return np.asarray(multihost_utils.process_allgather(drawn, tiled=True))
 
 
 def units_per_device(units: int, size: int) -> int:

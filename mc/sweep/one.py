@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from mc.config import ExperimentConfig
 from mc.estimate import Estimate
 from mc.experiment import run
-from mc.experiment.build_training import build_quiet
-from mc.results import TrainingSummary
 from mc.sweep.table import PARTS, Row
 from mc.sweep.tally import Tally
+from mc.sweep.transformers import of_serving, of_training
 
 Advance = Callable[[int], None]
 
@@ -32,19 +31,9 @@ def run_cell(config: ExperimentConfig, cell: int, advance: Advance) -> Row:
     tally = Tally.of(found.samples)
     parts = {name: float(np.mean(part)) for name, part in found.parts.items()}
     row = row_of(cell, config, tally, parts, found.realisations)
-    return row if found.training is None else _with_training(row, found.training)
-
-
-def quiet_training(config: ExperimentConfig, cell: int) -> Row:
-    """A transformer's step without noise.
-
-    Raises:
-        InputError: the plan cannot be.
-    """
-    found = build_quiet(config).breakdown
-    mean = float(found.step)
-    parts = {name: float(part) for name, part in found.parts.items()}
-    return Row(cell, config.ranks, metrics=quiet_metrics(mean, parts))
+    if found.training is not None:
+        return row.beside(of_training(found.training, config.ranks))
+    return row if found.serving is None else row.beside(of_serving(found.serving))
 
 
 def row_of(
@@ -98,16 +87,14 @@ def sums_of(tally: Tally) -> dict[str, Any]:
 
 def _of_parts(mean: float, parts: Mapping[str, float]) -> dict[str, float | None]:
     known = {f"{name}_s": parts.get(name, 0.0) for name in PARTS}
-    other = sum(seconds for name, seconds in parts.items() if name not in PARTS)
+    if "compute" not in parts:
+        # A transformer's: at the peak, and what is lost to it.
+        known["compute_s"] = sum(parts.get(name, 0.0) for name in ("ideal_compute", "below_peak"))
+    other = max(sum(parts.values()) - sum(known.values()), 0.0)
     share = parts.get("straggler_wait", 0.0) / mean if mean > 0 else 0.0
     # Of the step, what a chip computes that waits for nobody.
-    efficiency = parts.get("compute", 0.0) / mean if mean > 0 else 1.0
+    efficiency = known["compute_s"] / mean if mean > 0 else 1.0
     return {**known, "other_s": other, "straggler_share": share, "efficiency": efficiency}
-
-
-def _with_training(row: Row, training: TrainingSummary) -> Row:
-    numbers = {"tokens_per_s": training.tokens_per_s.value, "mfu": training.mfu.value}
-    return Row(**{**vars(row), "metrics": {**row.metrics, **numbers}})
 
 
 def _finite(value: float) -> float | None:

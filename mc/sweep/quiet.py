@@ -101,14 +101,14 @@ def quiet(group: Group) -> Quiet:
     def one(row: Float[Array, " paths"]) -> dict[str, Array]:
         return _priced(put(template, dict(zip(group.paths, row, strict=True))))
 
-    values = jnp.asarray(_filled(group.values), jnp.result_type(float))
+    values = jnp.asarray(filled(group.values), jnp.result_type(float))
     drawn = {name: np.asarray(each)[:count] for name, each in jax.vmap(one)(values).items()}
     chosen, ways = drawn.pop("chosen"), drawn.pop("ways")
     parts = {name: each.astype(np.float64) for name, each in drawn.items()}
     return Quiet(parts, chosen.astype(np.int64), ways.astype(np.int64), found)
 
 
-def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The rows, and the last one again up to a number of rows that others have, too."""
     size = next(size for size in (*_SIZES, len(values)) if size >= len(values))
     return values[np.minimum(np.arange(size), len(values) - 1)]

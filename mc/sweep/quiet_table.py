@@ -11,8 +11,8 @@ from mc.document import ConfigError
 from mc.errors import InputError
 from mc.sweep.layout import groups_by_layout
 from mc.sweep.leaves import Group, groups_of
-from mc.sweep.one import quiet_training
 from mc.sweep.quiet import Quiet, quiet
+from mc.sweep.quiet_transformer import FEW, quiet_trainings, quiet_transformer
 from mc.sweep.table import OK, PARTS, STATISTICS, failed_row, table_of, table_with
 
 Log = Callable[[str], None]
@@ -37,10 +37,13 @@ def quiet_table(sweep: Sweep, start: int, stop: int, log: Log) -> pa.Table:
 
 
 def _of_group(sweep: Sweep, group: Group, log: Log) -> pa.Table:
+    is_transformer = group.template.model.transformer is not None
     try:
-        if group.template.model.transformer is not None:
+        if is_transformer and len(group.cells) < FEW:
             return _one_by_one(sweep, group)
         try:
+            if is_transformer:
+                return table_of(sweep, quiet_trainings(group))
             return _rows(sweep, group, quiet(group))
         except TypeError as error:
             # What JAX says where a program asks for the value of a traced number.
@@ -56,7 +59,7 @@ def _one_by_one(sweep: Sweep, group: Group) -> pa.Table:
         try:
             config = sweep.experiment(cell)
             if config.model.transformer is not None:
-                tables.append(table_of(sweep, [quiet_training(config, cell)]))
+                tables.append(table_of(sweep, [quiet_transformer(config, cell)]))
             else:
                 own = groups_of({cell: config})[0]
                 tables.append(_rows(sweep, own, quiet(own)))

@@ -1,5 +1,6 @@
 """The sweep as a whole: which batches are due, who evaluates them, and what has become of them."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,8 +17,10 @@ import pyarrow as pa
 
 from mc.config.load_sweep import Sweep
 from mc.document import key_text
+from mc.errors import InputError
 from mc.results.provenance import commit, software, without_home
 from mc.sweep.batch import batches_of, evaluate
+from mc.sweep.distributed import is_first, shared
 from mc.sweep.store import FORMAT, KIND, Batch, Store
 from mc.sweep.table import OK
 
@@ -102,6 +105,7 @@ def manifest_of(sweep: Sweep, command: str) -> dict[str, Any]:
             "backend": device.platform,
             "kind": device.device_kind,
             "count": jax.device_count(),
+            "processes": jax.process_count(),
             "x64": bool(jax.config.read("jax_enable_x64")),
         },
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -153,21 +157,49 @@ def run_sweep(
         for _, table in execute(sweep, due, advance):
             seen(table)
     else:
-        store = Store(out, manifest_of(sweep, command))
-        store.open(resume=resume)
-        with store.locked("{}-of-{}".format(*shard)):
-            done = store.done() if resume else {}
-            there = [batch for batch in due if batch in done]
-            for batch in there:
-                seen(store.table([batch]))
+        with _opened(sweep, out, resume, shard, command) as (store, done):
+            for batch in due:
+                if store is not None and batch in done:
+                    seen(store.table([batch]))
             found = int(totals[0])
             advance(found)
             for batch, table in execute(sweep, [batch for batch in due if batch not in done], advance):
-                store.write(batch, table)
+                if store is not None:
+                    store.write(batch, table)
                 seen(table)
-            store.finish(ended=datetime.now(UTC).isoformat(timespec="seconds"))
+            if store is not None:
+                store.finish(ended=datetime.now(UTC).isoformat(timespec="seconds"))
     cells, failed, samples = (int(each) for each in totals)
     return Outcome(cells, found, failed, samples, time.perf_counter() - begun)
+
+
+@contextlib.contextmanager
+def _opened(
+    sweep: Sweep,
+    out: str | os.PathLike[str],
+    resume: bool,  # noqa: FBT001
+    shard: tuple[int, int],
+    command: str,
+) -> Iterator[tuple[Store | None, set[Batch]]]:
+    """The folder and what is in it; without the folder in processes that do not write.
+
+    Raises:
+        InputError: in all processes, if the first one may not write there.
+    """
+    with contextlib.ExitStack() as held:
+        store, said = None, None
+        if is_first():
+            try:
+                store = Store(out, manifest_of(sweep, command))
+                store.open(resume=resume)
+                held.enter_context(store.locked("{}-of-{}".format(*shard)))
+                said = set(store.done()) if resume else set()
+            except InputError as error:
+                said = error
+        said = shared(said)
+        if isinstance(said, InputError):
+            raise said
+        yield store, said or set()
 
 
 def run_one(sweep: Sweep, cell: int) -> pa.Table:

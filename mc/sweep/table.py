@@ -5,7 +5,7 @@ is null. Histograms are lists of counts from bucket `histogram_first` on (`mc.sw
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -32,7 +32,14 @@ METRICS = (
     "efficiency",
     "variance_reduction",
     "tokens_per_s",
+    "tokens_per_s_per_chip",
     "mfu",
+    "hfu",
+    "bubble_fraction",
+    "memory_B",
+    "batch",
+    "requests_per_s",
+    *(f"{name}_{statistic}_s" for name in ("ttft", "tpot") for statistic in ("mean", "p50", "p99")),
 )
 _SUMS = (
     pa.field("histogram_first", pa.int64()),
@@ -67,6 +74,10 @@ class Row:
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     sums: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
+
+    def beside(self, metrics: Mapping[str, float | None]) -> "Row":
+        """The same with further numbers."""
+        return replace(self, metrics={**self.metrics, **metrics})
 
 
 def failed_row(cell: int, reason: str) -> Row:

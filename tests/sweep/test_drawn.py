@@ -1,8 +1,5 @@
 """Cells with noise: one kernel for many, the numbers of a run, and the same ones whoever draws them with whom."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -74,30 +71,6 @@ def test_common_random_numbers_sharpen_differences(evaluated):
     # Two spreads of one cluster move together.
     assert reductions[0] > 1.5
     assert all(each > 0.3 for each in reductions)
-
-
-DEVICES = """
-import json, sys
-import jax
-jax.config.update("jax_num_cpu_devices", 8)
-from mc.config.load_sweep import load_sweep
-from mc.sweep.batch import batches_of, evaluate
-sweep = load_sweep(sys.argv[1])
-(batch,) = batches_of(sweep)
-results = [evaluate(sweep, batch, devices=jax.devices()[:count]).to_pylist() for count in (1, 2, 8)]
-assert results[0] == results[1] == results[2]
-print(len(results[0]), len(jax.devices()))
-"""
-
-
-def test_the_number_of_devices_changes_no_bit(tmp_path):
-    path = tmp_path / "sweep.yaml"
-    path.write_text(EXPERIMENT + "  samples: 3000\n  grid: {plan.ranks: [2, 8, 24, 512, 3]}\n")
-    done = subprocess.run(
-        [sys.executable, "-c", DEVICES, str(path)], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["5", "8"]
 
 
 def test_steps_are_added_until_the_interval_is_narrow_enough(tmp_path):
