@@ -16,10 +16,13 @@ _PAIRS = 1024
 
 
 def crossed(cluster: Cluster, group: Group) -> Sequence[Crossed]:
-    """The tiers that a group spans, innermost first, each with its units and the mean distance between them."""
+    """The tiers that a group spans, innermost first: units, the mean distance between them, whether switches reduce."""
     if not group.axes:
         return ()
-    return tuple(Crossed(each.index, each.units, _hops(each)) for each in span(cluster, group.axes))
+    return tuple(
+        Crossed(each.index, each.units, _hops(each), each.tier.reduction_radix is not None)
+        for each in span(cluster, group.axes)
+    )
 
 
 def _hops(extent: Extent) -> float:

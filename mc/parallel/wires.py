@@ -9,8 +9,9 @@ tier j. A collective that sends as little as it can goes tier by tier, and each 
     send-recv                                        B over the outermost tier, as the busiest of a chain's ranks
 
 of a buffer of B bytes as nccl-tests counts it. Sums over tiers are the bounds of a flat group, (n−1)/n·B and
-2(n−1)/n·B (R. Thakur, R. Rabenseifner, W. Gropp, IJHPCA 19(1), 2005). Switches that reduce halve what an all-reduce sends;
-that is left out. Where tiers have no switches, bytes of an all-to-all pass several links: each passage counts.
+2(n−1)/n·B (R. Thakur, R. Rabenseifner, W. Gropp, IJHPCA 19(1), 2005). To switches that reduce each rank sends its part of an
+all-reduce once, B/P_j, and its sum comes back: half as much (R. Graham et al., COM-HPC 2016). Where tiers have no switches,
+bytes of an all-to-all pass several links: each passage counts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +32,13 @@ class Crossed(NamedTuple):
         tier: its index in the cluster, 0 innermost.
         units: how many units of the tier below the group has in one of it.
         hops: links that a message between two of them passes, on average.
+        reduces: whether its switches do.
     """
 
     tier: int
     units: int
     hops: float = 1.0
+    reduces: bool = False
 
 
 # The tiers that a group spans, innermost first.
@@ -79,8 +82,12 @@ def sent_by_tier(collective: str, size: float, crossed: Sequence[Crossed]) -> li
         reached = inside * each.units
         if collective == "all-to-all":
             sent = size * (reached - inside) / ranks * each.hops
+        elif collective == "all-reduce":
+            sent = 2 * size * (1 / inside - 1 / reached)
+            if each.reduces:
+                sent = min(sent, size / inside)
         else:
-            sent = (2 if collective == "all-reduce" else 1) * size * (1 / inside - 1 / reached)
+            sent = size * (1 / inside - 1 / reached)
         found.append((each.tier, sent))
         inside = reached
     return found

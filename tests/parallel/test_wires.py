@@ -72,3 +72,28 @@ def test_a_published_plan():
     # 1/8 of the activations there and back, over 8 chunks of 16 micro-batches; every stage of the middle sends them all.
     assert found["pp", 1].bytes == pytest.approx(2 * whole / 8 * 8 * 16, rel=1e-9)
     assert ("tp", 1) not in found
+
+
+@pytest.mark.parametrize(("units", "half"), [(2, 8.0), (8, 8.0), (64, 8.0)])
+def test_switches_that_reduce_are_sent_a_buffer_once(units, half):
+    crossed_tier = Crossed(0, units)
+    (_, by_ranks), (_, by_switches) = (
+        sent_by_tier("all-reduce", 8.0, [each])[0]
+        for each in (crossed_tier, crossed_tier._replace(reduces=True))
+    )
+    assert by_switches == half
+    # 2(n − 1)/n over 1: towards half for many, and nothing is gained between two.
+    assert by_ranks / by_switches == pytest.approx(2 * (units - 1) / units)
+    # Only what is reduced and wanted by all.
+    for collective in ("all-gather", "reduce-scatter", "all-to-all"):
+        assert sent_by_tier(collective, 8.0, [crossed_tier]) == sent_by_tier(
+            collective, 8.0, [crossed_tier._replace(reduces=True)]
+        )
+
+
+def test_a_tier_that_reduces_gets_the_part_of_a_rank():
+    # Eight ranks inside have an eighth each; 8 B·(1/8) goes up.
+    assert dict(sent_by_tier("all-reduce", 8.0, [Crossed(0, 8), Crossed(1, 4, reduces=True)])) == {
+        0: 14.0,
+        1: 1.0,
+    }
