@@ -9,6 +9,7 @@ from rich.text import Text
 
 from mc.report.picture import COLOURS, Panel, label, panel_title, picture, save
 from mc.report.times import duration
+from mc.units import Dimension, format_quantity
 
 if TYPE_CHECKING:
     from mc.advise.budget import Spending
@@ -67,8 +68,8 @@ def budget_table(found: "Spending") -> RenderableType:
         "times",
         f"{found.unit} now",
         f"{found.unit} best",
-        "1 more saves",
-        "1 less costs",
+        f"1 {found.unit} more saves",
+        f"1 {found.unit} less costs",
         "",
     ):
         table.add_column(name, justify="right", no_wrap=True)
@@ -92,14 +93,17 @@ def budget_table(found: "Spending") -> RenderableType:
     lines = [
         f"{duration(best.before)} a step now, {duration(best.time)} at best: {100 * faster:+.1f} % tokens/s, "
         f"{found.tokens / best.time:,.4g} tokens/s",
-        f"1 % more for these figures shortens the step by {_saved(found):.2f} %; moving 0.1 % of it from one to another by "
+        f"1 % more for these figures shortens the step by {_saved(found):.2f} %; moving 0.1 % of it elsewhere by "
         f"{100 * best.gap:.2g} % at most",
     ]
     if found.constant:
         lines.append(
             f"as they are, since no cost is known: {', '.join(found.constant)} (--cost 'NAME=AMOUNT')"
         )
-    title = f"{found.name}: {found.ranks * every:,.5g} {found.unit} for {found.ranks:,} chips"
+    total = f"{found.ranks * every:,.5g} {found.unit}"
+    if found.unit == "W":
+        total = format_quantity(found.ranks * every, Dimension.POWER, digits=4)
+    title = f"{found.name}: {total} for {found.ranks:,} chips"
     return Group(Text(title, style="bold"), table, Text(), *map(Text, lines))
 
 
