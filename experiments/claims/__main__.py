@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from experiments.claims import collective, congestion, optics, ridge, slowest, step, tiers
+from experiments.claims import collective, congestion, energy, optics, ridge, slowest, step, tiers
 from experiments.claims.claim import Claim, Group
 
 GROUPS = (
@@ -19,6 +19,7 @@ GROUPS = (
     Group("Congestion that grows with the cluster", congestion.claims),
     Group("Ridge points", ridge.claims),
     Group("Copper and optics", optics.claims),
+    Group("Power", energy.claims),
 )
 SAMPLES, QUICK_SAMPLES = 1 << 16, 1 << 13
 Sections = dict[str, list[Claim]]
