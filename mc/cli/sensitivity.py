@@ -32,6 +32,15 @@ def sensitivity(
     ] = None,
     by: Annotated[str, typer.Option(help=f"What figures are ranked by: {', '.join(_NUMBERS)}.")] = "p99",
     count: Annotated[int, typer.Option(help="How many to show.", min=1, max=1000)] = 20,
+    figures: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--figure",
+            metavar="PATH",
+            help="Only this one, such as `cluster.noise.spread.sigma`; repeatable.  [default: all]",
+            show_default=False,
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the largest as bars (.svg, .png, .pdf).", show_default=False),
@@ -62,7 +71,9 @@ def sensitivity(
     steps = samples or (_SAMPLES if experiment.model.transformer is None else _TRAINING_SAMPLES)
     run = experiment.run.model_copy(update={"samples": steps})
     with progress("differentiating, %", total=100) as advance:
-        found = found_by(experiment.model_copy(update={"run": run}), steps, by=by, advance=advance)
+        found = found_by(
+            experiment.model_copy(update={"run": run}), steps, by=by, only=figures or (), advance=advance
+        )
     if plot is not None:
         plot_sensitivity(plot, found, by)
     if as_json:

@@ -152,13 +152,17 @@ def build_quiet(config: ExperimentConfig) -> QuietStep:
     return QuietStep(plan, shape, together, chips, times, prices, mean, breakdown)
 
 
-def build_training(config: ExperimentConfig, key: PRNGKeyArray, realisations: int) -> TrainingStep:
+def build_training(
+    config: ExperimentConfig, key: PRNGKeyArray, realisations: int, like: TrainingStep | None = None
+) -> TrainingStep:
     """The step of an experiment whose model is a transformer.
 
     Args:
         config: the experiment.
         key: root key of the run.
         realisations: how many clusters to draw.
+        like: a step that differs in figures, whose operations that noise treats alike are kept together; by their times
+            if left out.
 
     Raises:
         InputError: the plan cannot be, does not fit into memory, or the cluster cannot carry it.
@@ -172,7 +176,7 @@ def build_training(config: ExperimentConfig, key: PRNGKeyArray, realisations: in
     profile, profiles = number_of_profiles(factor, chips.kind if is_mixed else None)
     crossed = {prices.tier(each.group) for each in messages(shape, plan)}
     tiers = disturbed_tiers(config, plan, together, crossed)
-    classes = _classes(quiet)
+    classes = _classes(quiet, None if like is None else np.asarray(like.work.group))
     work = _work(quiet, classes, tiers, layers, loads)
     sent = _sent(quiet, tiers)
     every_rank = any(each.spread is not None for each in build_persistent(config))
@@ -243,7 +247,7 @@ def _table(times: Times, value) -> Floats:
     return np.asarray(table_of(times, value), np.float64)
 
 
-def _classes(quiet: QuietStep) -> _Classes:
+def _classes(quiet: QuietStep, known: NDArray[np.int64] | None) -> _Classes:
     less = quiet.mean_attention - 1.0
 
     def computing(times: Times) -> Floats:
@@ -258,10 +262,15 @@ def _classes(quiet: QuietStep) -> _Classes:
         chosen = list(kinds)
         own = np.maximum(whole[mix], 1e-12)[..., None]
         ratios[mix][..., chosen] = np.where(own > 1e-12, parts[..., chosen] / own, 1.0)
-    told = np.concatenate([np.round(whole, 9)[..., None], stretches[..., None], np.round(ratios, 6)], axis=-1)
-    _, first, group = np.unique(
-        told.reshape(-1, told.shape[-1]), axis=0, return_index=True, return_inverse=True
-    )
+    if known is None:
+        told = np.concatenate(
+            [np.round(whole, 9)[..., None], stretches[..., None], np.round(ratios, 6)], axis=-1
+        )
+        _, first, group = np.unique(
+            told.reshape(-1, told.shape[-1]), axis=0, return_index=True, return_inverse=True
+        )
+    else:
+        _, first, group = np.unique(known, return_index=True, return_inverse=True)
     return _Classes(
         seconds=whole.ravel()[first],
         stretches=stretches.ravel()[first].astype(np.int64),

@@ -87,27 +87,32 @@ def draw_all(draws: TrainingDraws, samples: int, advance: Advance) -> Drawn:
     return Drawn(step, parts, sampling_s)
 
 
-class _Model(eqx.Module):
-    """What is compiled: the numbers of a step."""
+class DrawnOf(eqx.Module):
+    """What steps are drawn of, and compiled for: the numbers of a step."""
 
+    meeting: Meeting
     work: Work
     noise: Noise
     sent: Sent | None
 
 
+def drawn_of(draws: TrainingDraws) -> DrawnOf:
+    """The numbers that steps are drawn of."""
+    step = draws.step
+    meeting = jax.tree.map(jnp.asarray, step.quiet.breakdown.meeting)
+    return DrawnOf(meeting, step.work, step.noise, step.sent)
+
+
 def _draw(draws: TrainingDraws, samples: int, advance: Advance) -> Floats:
     """Steps with the noise of ranks, with that and loads, and with all; [3, realisations, steps]."""
     step, call, per_realisation = draws.step, draws.call, draws.per_realisation
-    meeting = jax.tree.map(jnp.asarray, step.quiet.breakdown.meeting)
-    model = _Model(step.work, step.noise, step.sent)
-    draw = eqx.filter_jit(_steps)
+    model, draw = drawn_of(draws), eqx.filter_jit(_steps)
     drawn = np.empty((3, draws.realisations, draws.calls * call))
     for realisation in range(draws.realisations):
         for index in range(draws.calls):
             met = draws.met(realisation, index)
             found = draw(
                 step.timetable,
-                meeting,
                 model,
                 met.kept,
                 met.links,
@@ -127,8 +132,7 @@ def _draw(draws: TrainingDraws, samples: int, advance: Advance) -> Floats:
 
 def _steps(
     timetable,
-    meeting: Meeting,
-    model: _Model,
+    model: DrawnOf,
     kept: Realisation,
     links: LinksNow | None,
     disturbed: Disturbed | None,
@@ -137,7 +141,6 @@ def _steps(
     piece: int,
     method: Sampling,
 ) -> Float[Array, "3 samples"]:
-    replicas = kept.profile.shape[1]
     pieces = sample.size // piece
 
     def cut(values: Array) -> Array:
@@ -145,30 +148,43 @@ def _steps(
 
     def one(own: tuple[Array, LinksNow | None, Disturbed | None]) -> Float[Array, "3 piece"]:
         numbers, now, late = own
-
-        def finished(noise: Noise, load: Array, links: LinksNow | None = None) -> Finish:
-            realisation = Realisation(kept.profile, kept.factor, load, links)
-            return pipelines(
-                timetable, model.work, noise, model.sent, realisation, key, numbers, method=method
-            )
-
-        def ended(finish: Finish, late: Disturbed | None = None) -> Array:
-            return _ended(meeting, timetable, finish, replicas, late)
-
         without = eqx.tree_at(
-            lambda noise: (noise.load, noise.documents),
-            model.noise,
+            lambda each: (each.noise.load, each.noise.documents),
+            model,
             ((), None),
             is_leaf=lambda leaf: leaf is None,
         )
-        ranks = finished(without, jnp.ones_like(kept.load))
+        even = Realisation(kept.profile, kept.factor, jnp.ones_like(kept.load))
+        ranks = step_times(timetable, without, even, None, None, key, numbers, method)
         has_loads = bool(model.noise.load) or model.noise.documents is not None
-        loads = finished(model.noise, kept.load) if has_loads else ranks
-        everything = loads if now is None else finished(model.noise, kept.load, now)
-        return jnp.stack([ended(ranks), ended(loads), ended(everything, late)])
+        loads = ranks
+        if has_loads:
+            loads = step_times(timetable, model, kept, None, None, key, numbers, method)
+        everything = loads
+        if now is not None:
+            everything = step_times(timetable, model, kept, now, late, key, numbers, method)
+        return jnp.stack([ranks, loads, everything])
 
     found = jax.lax.map(one, (cut(sample), *jax.tree.map(cut, (links, disturbed))))
     return jnp.moveaxis(found, 0, 1).reshape(3, -1)
+
+
+def step_times(
+    timetable,
+    model: DrawnOf,
+    kept: Realisation,
+    links: LinksNow | None,
+    disturbed: Disturbed | None,
+    key: PRNGKeyArray,
+    sample: Array,
+    method: Sampling,
+) -> Float[Array, " samples"]:
+    """Seconds of these steps; differentiable in the floats of `model`, and in what links add."""
+    realisation = Realisation(kept.profile, kept.factor, kept.load, links)
+    finish = pipelines(
+        timetable, model.work, model.noise, model.sent, realisation, key, sample, method=method
+    )
+    return _ended(model.meeting, timetable, finish, kept.profile.shape[1], disturbed)
 
 
 def _ended(

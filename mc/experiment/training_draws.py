@@ -107,8 +107,15 @@ class TrainingDraws:
         return Met(kept, now.now, draw_step_messages(step.step_messages, now, own, sample), own, sample)
 
 
-def draws_of_training(config: ExperimentConfig, key: PRNGKeyArray) -> TrainingDraws:
+def draws_of_training(
+    config: ExperimentConfig, key: PRNGKeyArray, like: TrainingStep | None = None
+) -> TrainingDraws:
     """How the steps of an experiment whose model is a transformer are drawn.
+
+    Args:
+        config: the experiment.
+        key: root key of the run.
+        like: as for `build_training`.
 
     Raises:
         InputError: the experiment cannot be built, or asks for a method that it does not have.
@@ -118,7 +125,7 @@ def draws_of_training(config: ExperimentConfig, key: PRNGKeyArray) -> TrainingDr
             "run.method: expected `exact` or `direct` for a transformer, whose pipeline is sampled; got `grid`"
         )
     most = min(config.run.realisations, config.run.samples)
-    step = build_training(config, key, most)
+    step = build_training(config, key, most, like)
     realisations = most if step.remembers else 1
     per_realisation = -(-config.run.samples // realisations)
     piece = max(1, batch_for(step.timetable) // step.quiet.lockstep.replicas)

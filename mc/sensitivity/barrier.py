@@ -5,7 +5,7 @@ The program that draws steps is linearised once at the figures of the experiment
 steps at once. Figures in which steps jump are drawn on both sides instead.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,10 @@ _NOTHING = 1e-6
 
 
 def elasticities(
-    config: ExperimentConfig, most: int, advance: Advance = lambda count: None
+    config: ExperimentConfig,
+    most: int,
+    advance: Advance = lambda count: None,
+    only: Collection[str] = (),
 ) -> tuple[Floats, list[Elasticity]]:
     """Sampled steps, [realisations, steps], and elasticities of those figures that matter.
 
@@ -46,6 +49,7 @@ def elasticities(
         config: the experiment.
         most: steps to draw, about.
         advance: told how many per cent more are done.
+        only: paths of figures to look at; all by default.
 
     Raises:
         InputError: the experiment cannot be built.
@@ -53,7 +57,11 @@ def elasticities(
     built = build(config)
     cells = cells_of(config, built, most)
     stages = tuple(stages_of(config, build_cluster(config.cluster)))
-    asked = [each for each in figures(config) if each.value != 0 and _takes_part(each.path, stages, config)]
+    asked = [
+        each
+        for each in figures(config)
+        if each.value != 0 and _takes_part(each.path, stages, config) and (not only or each.path in only)
+    ]
     jumping = [each for each in asked if _jumps(each.path)]
     smooth = [each for each in asked if not _jumps(each.path)]
 

@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 NUMBERS: dict[str, float | None] = {"mean": None, "p50": 0.5, "p99": 0.99}
 # Ranks within this part of the smaller tail count as those of the quantile.
 _NEAR = 0.2
+# Steps that stand for a quantile at least; with no more than these it has no interval.
+_FEWEST = 8
 _GROUPS = 10
 
 
@@ -63,7 +65,11 @@ def pathwise(times: Floats, derivatives: Floats, confidence: float) -> dict[str,
     found = {}
     for name, probability in NUMBERS.items():
         near = np.ones(times.shape) if probability is None else nearby(times, probability)
-        found[name] = ratio_estimate(derivatives * near, times * near, confidence)
+        one = ratio_estimate(derivatives * near, times * near, confidence)
+        if near.sum() <= _FEWEST:
+            # So few steps say nothing of how far they are off.
+            one = Estimate(one.value, -math.inf, math.inf)
+        found[name] = one
     return found
 
 
@@ -71,7 +77,7 @@ def nearby(times: Floats, probability: float) -> Floats:
     """1 for steps whose ranks are near that of a quantile, else 0."""
     ranks = np.argsort(np.argsort(times, axis=None, kind="stable"), kind="stable").reshape(times.shape)
     middle = max(math.ceil(times.size * probability - 1e-9), 1) - 1
-    reach = math.floor(_NEAR * min(probability, 1 - probability) * times.size)
+    reach = max(math.floor(_NEAR * min(probability, 1 - probability) * times.size), _FEWEST // 2)
     return (np.abs(ranks - middle) <= reach).astype(np.float64)
 
 

@@ -22,10 +22,12 @@ from mc.collectives import Row, evaluate
 from mc.collectives.stages import HIERARCHICAL, Stage
 from mc.config import ClusterConfig, ExperimentConfig
 from mc.config.figures import with_figures
+from mc.config.mitigations import MitigationsConfig
 from mc.config.posterior import PosteriorConfig
 from mc.estimate import QUANTILES
 from mc.experiment.build import build, stages_of
 from mc.experiment.build_training import build_quiet
+from mc.experiment.run import draw_steps
 from mc.fabric import build_cluster
 from mc.results import ModelIntervals, RunResult
 from mc.sensitivity.steps import cells_of, exchange_of, for_each, times_of
@@ -80,6 +82,8 @@ def with_model(config: ExperimentConfig, result: RunResult) -> RunResult:
 
 def _drawn(config: ExperimentConfig, posterior: PosteriorConfig, result: RunResult) -> dict[str, Floats]:
     """By how much each number differs from that at the means, for each draw."""
+    if config.mitigations != MitigationsConfig():
+        return _redrawn(config, posterior)
     figures = [means_of(posterior), *draws_of(posterior, DRAWS, config.run.seed)]
     paths = list(figures[0])
     values = np.array([[each[path] for path in paths] for each in figures])
@@ -98,6 +102,16 @@ def _drawn(config: ExperimentConfig, posterior: PosteriorConfig, result: RunResu
         drawn = for_each(make(config, cells, stages, inside), values[members])
         for member, times in zip(members, drawn, strict=True):
             metrics[member] = metrics_of(times + computing if only_links else times)
+    return {name: np.array([each[name] - metrics[0][name] for each in metrics[1:]]) for name in metrics[0]}
+
+
+def _redrawn(config: ExperimentConfig, posterior: PosteriorConfig) -> dict[str, Floats]:
+    """The same by whole runs, one for each draw: what mitigations make of steps is not built with traced figures."""
+    run = config.run.model_copy(update={"samples": min(config.run.samples, _STEPS)})
+    metrics = []
+    for each in [means_of(posterior), *draws_of(posterior, _FEW_DRAWS, config.run.seed)]:
+        cluster = with_figures(config.cluster, each)
+        metrics.append(metrics_of(draw_steps(config.model_copy(update={"cluster": cluster, "run": run}))))
     return {name: np.array([each[name] - metrics[0][name] for each in metrics[1:]]) for name in metrics[0]}
 
 

@@ -1,12 +1,14 @@
 """Which figures of an experiment its step depends on, and how much."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from mc.config import ExperimentConfig
+from mc.config.figures import figure_at
+from mc.config.mitigations import MitigationsConfig
 from mc.errors import InputError
 from mc.estimate import Estimate, mean_estimate, quantile_estimate
-from mc.sensitivity.barrier import elasticities
+from mc.sensitivity import barrier, training
 from mc.sensitivity.derivatives import NUMBERS, Elasticity
 
 Advance = Callable[[int], None]
@@ -38,7 +40,12 @@ class Sensitivity:
 
 
 def sensitivity(
-    config: ExperimentConfig, samples: int, *, by: str = "p99", advance: Advance = lambda count: None
+    config: ExperimentConfig,
+    samples: int,
+    *,
+    by: str = "p99",
+    only: Collection[str] = (),
+    advance: Advance = lambda count: None,
 ) -> Sensitivity:
     """The elasticities of an experiment's step.
 
@@ -46,16 +53,22 @@ def sensitivity(
         config: the experiment.
         samples: steps to draw, about.
         by: the number that figures are ranked by.
+        only: paths of figures to look at; all by default.
         advance: told how much more is done.
 
     Raises:
-        InputError: the experiment cannot be built, or its requests are served.
+        InputError: the experiment cannot be built, its requests are served, or a path leads to no figure.
     """
+    for path in only:
+        figure_at(config, path)
     if config.serving is not None:
         raise SensitivityError("expected an experiment whose steps are trained; got one with `serving`")
-    if config.model.transformer is not None:
-        raise SensitivityError("expected a model with `compute` and `exchange`; got a transformer")
-    times, found = elasticities(config, samples, advance)
+    if config.mitigations != MitigationsConfig():
+        raise SensitivityError(
+            "expected an experiment without `mitigations`, whose steps are not differentiated"
+        )
+    kind = barrier if config.model.transformer is None else training
+    times, found = kind.elasticities(config, samples, advance, only)
     level = config.run.confidence
     numbers = {
         name: (
