@@ -1,5 +1,6 @@
 """The reports of `tailstep advise`: the best plans, and what figures of the hardware are worth."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mc.config.recompute import recompute_text
-from mc.report.picture import COLOURS, QUIET, Panel, label, picture, save
+from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture, save
 from mc.report.times import duration
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def plans_json(found: "SearchResult", drawn: Sequence["Drawn"]) -> dict[str, Any
             }
             for each in drawn
         ],
+        "front_by_p99": [list(drawn).index(each) for each in front_of_tails(drawn)],
     }
 
 
@@ -136,9 +138,39 @@ def counts(found: "SearchResult") -> list[Text]:
     return lines
 
 
-def plot_plans(file: Path, found: "SearchResult") -> None:
-    """Draws the front of step time and memory."""
-    save(file, picture([_plans_panel(found)], found.name, width=7.5))
+def plot_plans(file: Path, found: "SearchResult", drawn: Sequence["Drawn"] = ()) -> None:
+    """Draws the front of step time and memory, and p99 against the mean where steps were drawn."""
+    panels = [_plans_panel(found), *([_tail_panel(drawn)] if drawn else [])]
+    save(file, picture(panels, found.name, width=7.5 if not drawn else 6.4))
+
+
+def front_of_tails(drawn: Sequence["Drawn"]) -> list["Drawn"]:
+    """Those that no other beats both in the mean and in the p99, by the mean."""
+    front: list[Drawn] = []
+    for each in sorted(drawn, key=lambda one: (one.mean.value, one.p99.value)):
+        if not front or each.p99.value < front[-1].p99.value:
+            front.append(each)
+    return front
+
+
+def _tail_panel(drawn: Sequence["Drawn"]) -> Panel:
+    def draw(axes: Any) -> None:
+        front = front_of_tails(drawn)
+        means = [each.mean.value for each in front]
+        axes.step(means, [each.p99.value for each in front], where="post", color=_BLUE, lw=1.4)
+        for each in drawn:
+            # Intervals of few samples have no end.
+            low, high = (
+                end if math.isfinite(end) else each.p99.value for end in (each.p99.low, each.p99.high)
+            )
+            colour = _BLUE if each in front else QUIET
+            axes.plot([each.mean.value] * 2, [low, high], color=colour, lw=1.0)
+            axes.plot(each.mean.value, each.p99.value, "o", color=colour, ms=4)
+        axes.set_xlabel("mean step, s")
+        axes.set_ylabel("p99 of a step, s")
+        panel_title(axes, "the best plans with noise")
+
+    return draw
 
 
 def _plans_panel(found: "SearchResult") -> Panel:
