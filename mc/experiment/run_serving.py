@@ -183,8 +183,12 @@ def _first_tokens(
             )
         waited = waits(prompt, rng.exponential(1 / each, size=prompt.shape))
     sent = server.transfer
-    parts = {"wait": waited, "prefill": prompt, "kv_transfer": np.asarray(sent)}
-    return waited + prompt + sent, {name: float(np.mean(each)) for name, each in parts.items()}, busy
+    taken, wait = server.wait_for_place()
+    place = (
+        (rng.random(steps.shape) < taken) * rng.exponential(wait, size=steps.shape) if taken else np.zeros(())
+    )
+    parts = {"place": place, "wait": waited, "prefill": prompt, "kv_transfer": np.asarray(sent)}
+    return place + waited + prompt + sent, {name: float(np.mean(each)) for name, each in parts.items()}, busy
 
 
 def windows(steps: Floats, counts: NDArray[np.int64]) -> Floats:

@@ -7,6 +7,11 @@ it has the B for which that is λ.
 **Waiting for prefill.** Requests come at random (Poisson) and take S each; those of one place wait in a line, by Lindley's
 recursion W' = max(0, W + S − A) (Proc. Cambridge Phil. Soc. 48, 1952). Their mean wait is λE[S²]/(2(1 − λE[S])) (Pollaczek,
 Khinchine).
+
+**Waiting for a place.** Of k places, n in use answer μ_n requests a second. With Poisson arrivals and exponential stays that is a
+birth and death chain, π_n ~ Π λ/μ_i, geometric beyond k: a request finds all places taken with P = Σ_{n≥k} π_n and then waits for
+an exponential time of mean 1/(μ_k − λ). For μ_n = nμ that is Erlang's formula of delays (M/M/k; L. Kleinrock, *Queueing
+Systems* 1, 1975, 3.5). Answers of one length vary less, so they wait for less: half as long in M/D/1.
 """
 
 from collections.abc import Callable
@@ -42,6 +47,21 @@ def mean_wait(rate: float, service: Floats) -> float:
     """By Pollaczek and Khinchine; infinite if requests come faster than they are served."""
     busy = rate * service.mean()
     return rate * float(np.mean(service**2)) / (2 * (1 - busy)) if busy < 1 else np.inf
+
+
+def place_wait(rate: float, answered: Floats) -> tuple[float, float]:
+    """The chance that all places are taken, and the mean wait of a request that finds them so.
+
+    Args:
+        rate: of requests.
+        answered: per second, with 1, 2, … k places in use; more than `rate` with all.
+    """
+    free = np.cumsum(np.log(rate) - np.log(answered))
+    logs = np.concatenate([[0.0], free])
+    weights = np.exp(logs - logs.max())
+    # All from k on: geometric with the ratio of the last.
+    taken = weights[-1] / (1 - rate / answered[-1])
+    return float(taken / (weights[:-1].sum() + taken)), float(1 / (answered[-1] - rate))
 
 
 def waits(service: Floats, gaps: Floats) -> Floats:

@@ -35,13 +35,15 @@ from mc.inference.memory import (
 )
 from mc.inference.operations import Tokens
 from mc.inference.passes import Fabric, Model, Pass, context_keys
-from mc.inference.queueing import batch_for_rate
+from mc.inference.queueing import batch_for_rate, place_wait
 from mc.inference.speculation import tokens_per_step
 from mc.training import Chip, Price
 from mc.transformer import Transformer
 
 # Requests at once on chips of unknown memory.
 _NO_LIMIT = 1 << 16
+# Numbers of places in use whose steps are worked out; between them lie straight lines.
+_SIZES = 33
 # Of a pass, in the order of the waterfall.
 PASS_PARTS = ("weights", "kv_cache", "activations", "compute", "kernel_starts", "latency_floor", "bandwidth")
 
@@ -203,8 +205,25 @@ class Server:
         Raises:
             ServingError: they do not fit, or cannot be as many as arrive.
         """
-        asked, rate = self.serving.batch, self.serving.rate
-        at_once = self.layout.dp * self.layout.pp
+        rate, most = self.serving.rate, self.places
+        if rate is None:
+            return most
+        found = batch_for_rate(rate, self.requests_per_s, self.layout.dp * self.layout.pp, most)
+        if found is None:
+            raise ServingError(
+                f"serving.rate: expected at most {self.requests_per_s(most):.3g} requests a second, which a replica "
+                f"serves with {most} at once; got {rate:g}"
+            )
+        return found
+
+    @cached_property
+    def places(self) -> int:
+        """Requests that may be decoded at once.
+
+        Raises:
+            ServingError: they do not fit.
+        """
+        asked = self.serving.batch
         most = largest_batch(self.serving, self.shape, self.layout, self.memory_size)
         if self.is_apart:
             self._check_prefill()
@@ -217,17 +236,27 @@ class Server:
             if memory.most is not None and memory.requests > memory.most:
                 raise ServingError(too_much(self.serving, memory, memory.requests))
             most = asked
-        if most is None:
-            most = _NO_LIMIT
-        if rate is None:
-            return most
-        found = batch_for_rate(rate, self.requests_per_s, at_once, most)
-        if found is None:
+        return _NO_LIMIT if most is None else most
+
+    def wait_for_place(self) -> tuple[float, float]:
+        """The chance that a request finds all places taken, and how long it then waits; none without a rate.
+
+        Raises:
+            ServingError: requests come as fast as they are answered with all places in use, and wait without end.
+        """
+        rate, most = self.serving.rate, self.places
+        if rate is None or most == _NO_LIMIT:
+            return 0.0, 0.0
+        at_once = self.layout.dp * self.layout.pp
+        known = np.unique(np.round(np.geomspace(at_once, most, _SIZES)))
+        answered = np.array([self.requests_per_s(float(each)) for each in known])
+        every = np.interp(np.arange(1, most + 1), np.append(0.0, known), np.append(0.0, answered))
+        if rate >= every[-1]:
             raise ServingError(
-                f"serving.rate: expected at most {self.requests_per_s(most):.3g} requests a second, which a replica "
-                f"serves with {most} at once; got {rate:g}"
+                f"serving.rate: expected less than {every[-1]:.6g} requests a second, which a replica answers with all "
+                f"{most} places in use; got {rate:g}"
             )
-        return found
+        return place_wait(rate, every)
 
     def _check_prefill(self) -> None:
         memory = serving_memory(self.serving, self.shape, self.prefill_layout, self.memory_size)

@@ -1,5 +1,7 @@
 """Requests against laws of queues: Little, Pollaczek and Khinchine, Lindley."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mc.config import SpeculationConfig
-from mc.inference import ServingError, batch_for_rate, mean_wait, steps_of_answers, tokens_per_step, waits
+from mc.inference import (
+    ServingError,
+    batch_for_rate,
+    mean_wait,
+    place_wait,
+    steps_of_answers,
+    tokens_per_step,
+    waits,
+)
 from tests.inference.servers import MIXTURE, server
 
 TIMES = arrays(np.float64, (2, 12), elements=st.floats(0, 10, width=32))
@@ -33,6 +43,40 @@ def test_mean_wait_of_a_queue(cv):
     assert mean_wait(0.6, np.array([1.0])) == pytest.approx(0.6 / 0.8)
     assert abs(found.mean() - exact) < 6.1 * found.std() / np.sqrt(found.size)
     assert mean_wait(1.5, np.array([1.0])) == np.inf
+
+
+@given(st.integers(1, 60), st.floats(0.01, 0.98))
+def test_waiting_for_a_place_is_erlangs(places, load):
+    """M/M/k: C(k, a) by its sum, and 1/(kμ − λ) for those that wait."""
+    mu, a = 0.5, load * places
+    chance, wait = place_wait(a * mu, mu * np.arange(1, places + 1))
+    terms = [a**n / math.factorial(n) for n in range(places + 1)]
+    last = terms[-1] / (1 - load)
+    assert chance == pytest.approx(last / (sum(terms[:-1]) + last))
+    assert wait == pytest.approx(1 / (mu * places - a * mu))
+
+
+def test_places_that_share_what_they_answer():
+    # However many are in use: M/M/1, all k taken with the chance ρ^k.
+    chance, wait = place_wait(0.6, np.ones(5))
+    assert chance == pytest.approx(0.6**5)
+    assert wait == pytest.approx(1 / 0.4)
+
+
+def test_waiting_for_a_place_against_requests_one_by_one():
+    """Three places whose speed falls as more are in use: times in each state of 300,000 events; six errors of 3 %."""
+    rng, rates, rate = np.random.default_rng(3), np.array([1.0, 1.7, 2.1]), 1.6
+    state, clock, waiting = 0, 0.0, 0.0
+    for pair in rng.exponential(1.0, (300_000, 2)).tolist():
+        speed = rates[min(state, 3) - 1] if state else 0.0
+        arrive, leave = pair[0] / rate, pair[1] / speed if speed else math.inf
+        step = min(arrive, leave)
+        clock += step
+        waiting += step * max(state - 3, 0)
+        state += 1 if arrive < leave else -1
+    chance, wait = place_wait(rate, rates)
+    # Little: those in line are the rate x the mean wait.
+    assert waiting / clock == pytest.approx(rate * chance * wait, rel=0.18)
 
 
 @given(st.floats(0.5, 200), st.integers(1, 8), st.floats(1e-3, 1.0), st.floats(0, 0.1))
