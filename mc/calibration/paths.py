@@ -50,7 +50,8 @@ def parent_of(config: StrictModel, path: str) -> tuple[StrictModel, str]:
     found: Any = config
     for key in way:
         if isinstance(found, ProtocolConfig) and key in _FAMILIES:
-            # A family has the fields of its protocol.
+            # A family that states nothing is none, but has all the fields that it could state.
+            found = getattr(found, key) or FamilyConfig()
             continue
         found = _child(found, key, path)
     if not isinstance(found, StrictModel):
