@@ -115,10 +115,13 @@ def _exchanges(asked: Asked) -> _Found:
 
 def _of_transformers(asked: Asked) -> _Found:
     told, plan = asked.mitigations, asked.plan
-    for name in ("drop_slowest", "backup_workers", "local_steps", "delayed_sync", "remove_slowest"):
+    for name in ("local_steps", "delayed_sync"):
         if getattr(told, name):
-            yield name, "expected a model with `compute` and `exchange`; got a `transformer`"
-    apart = ("drop_slowest", "backup_workers", "local_steps", "delayed_sync")
+            yield (
+                name,
+                "expected a model with `compute` and `exchange`; got a `transformer`, whose replicas meet in every step",
+            )
+    apart = ("drop_slowest", "backup_workers")
     if (plan.tp * plan.cp) % (plan.etp * plan.ep):
         for name in apart:
             if getattr(told, name):
@@ -127,13 +130,6 @@ def _of_transformers(asked: Asked) -> _Found:
                     "expected all experts of a layer within a replica (etp x ep that divides tp x cp), "
                     "since replicas that share them wait for each other in every layer",
                 )
-    for name in ("local_steps", "delayed_sync"):
-        if getattr(told, name) and plan.zero:
-            yield (
-                name,
-                "expected `plan.zero: 0`, since replicas that go on alone need the whole state of the optimizer; "
-                f"got {plan.zero}",
-            )
     for name in ("remove_slowest", "backup_workers"):
         if getattr(told, name) and asked.kinds > 1:
             yield (

@@ -1,6 +1,6 @@
 """From an experiment with a transformer to its step: without noise, and with what disturbs it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import jax.numpy as jnp
@@ -97,6 +97,7 @@ class TrainingStep:
         tiers: whose messages are disturbed.
         step_messages: of the step, that cross them.
         every_rank: whether every rank has to be drawn, since no two have the same persistent factor.
+        dropped: how many replicas nobody waits for.
     """
 
     quiet: QuietStep
@@ -112,6 +113,7 @@ class TrainingStep:
     tiers: tuple[DisturbedTier, ...]
     step_messages: tuple[StepMessage, ...]
     every_rank: bool
+    dropped: int = 0
 
     @cached_property
     def is_random(self) -> bool:
@@ -141,7 +143,9 @@ def build_quiet(config: ExperimentConfig) -> QuietStep:
     plan = checked_plan(config)
     assert config.model.transformer is not None
     shape = build_transformer(config.model.transformer)
-    together = lockstep(plan)
+    # Backups work like all others; what replicas exchange is that of those who are needed.
+    backups = config.mitigations.backups
+    together = lockstep(replace(plan, dp=plan.dp + backups, ranks=plan.ranks + config.backup_ranks))
     chips = generations(config.cluster, together)
     prices = build_prices(build_cluster(config.cluster), plan.protocol)
     times = times_of_mixes(chips, plan, shape, prices)
@@ -223,6 +227,7 @@ def build_training(
         tiers=tiers,
         step_messages=step_messages(tiers, quiet.breakdown.times, plan, prices.tier),
         every_rank=every_rank,
+        dropped=config.dropped,
     )
 
 

@@ -94,13 +94,14 @@ class DrawnOf(eqx.Module):
     work: Work
     noise: Noise
     sent: Sent | None
+    dropped: int = eqx.field(static=True, default=0)
 
 
 def drawn_of(draws: TrainingDraws) -> DrawnOf:
     """The numbers that steps are drawn of."""
     step = draws.step
     meeting = jax.tree.map(jnp.asarray, step.quiet.breakdown.meeting)
-    return DrawnOf(meeting, step.work, step.noise, step.sent)
+    return DrawnOf(meeting, step.work, step.noise, step.sent, step.dropped)
 
 
 def _draw(draws: TrainingDraws, samples: int, advance: Advance) -> Floats:
@@ -184,14 +185,27 @@ def step_times(
     finish = pipelines(
         timetable, model.work, model.noise, model.sent, realisation, key, sample, method=method
     )
-    return _ended(model.meeting, timetable, finish, kept.profile.shape[1], disturbed)
+    return _ended(model.meeting, timetable, finish, kept.profile.shape[1], disturbed, model.dropped)
 
 
 def _ended(
-    meeting: Meeting, timetable, finish: Finish, replicas: int, late: Disturbed | None
+    meeting: Meeting,
+    timetable,
+    finish: Finish,
+    replicas: int,
+    late: Disturbed | None,
+    dropped: int,
 ) -> Float[Array, " piece"]:
+    # Those replicas are dropped whose pipelines are done last, whatever their single gradients are.
+    done = batch_of(finish.makespan, replicas)
+    in_time = jnp.argsort(jnp.argsort(done, axis=-1), axis=-1) < replicas - dropped
+
     def slowest(values: Array) -> Array:
-        return jnp.max(batch_of(values, replicas), axis=-1)
+        of_replicas = batch_of(values, replicas)
+        if not dropped:
+            return jnp.max(of_replicas, axis=-1)
+        kept = jnp.broadcast_to(in_time, of_replicas.shape)
+        return jnp.max(jnp.where(kept, of_replicas, -jnp.inf), axis=-1)
 
     def by_chunk(values: Array) -> list[list[Array]]:
         reduced = slowest(values)
@@ -241,6 +255,8 @@ def summary_of(
     work = flops(shape, plan.sequence_length, plan.global_batch, plan.config.recompute, recomputed=again)
     chips = config.cluster.chips(plan.ranks)
     peak = sum(count * chip.peak.offered[plan.formats.math] for count, chip, _ in chips)
+    # Chips of backups work too; samples of replicas that nobody waits for are lost.
+    working, useful = 1 + config.backup_ranks / plan.ranks, config.useful
     tokens = plan.global_batch * plan.sequence_length
     held = memory(shape, plan)
     names = ("weights", "gradients", "optimizer", "activations", "buffers", "total")
@@ -250,10 +266,10 @@ def summary_of(
         plan=_plan_text(plan),
         parameters=float(parameters(shape).total),
         tokens=tokens,
-        tokens_per_s=_rate(tokens, mean),
-        mfu=_rate(work.model / peak, mean),
+        tokens_per_s=_rate(useful * tokens, mean),
+        mfu=_rate(useful * work.model / (working * peak), mean),
         hfu=_rate(work.hardware / peak, mean),
-        tflops_per_chip=_rate(work.model / plan.ranks / 1e12, mean),
+        tflops_per_chip=_rate(useful * work.model / (working * plan.ranks) / 1e12, mean),
         bubble_fraction=float(breakdown.bubble_fraction),
         exposed_s={name: float(seconds) for name, seconds in breakdown.exposed.items()},
         memory_bytes=sizes if size is None else {**sizes, "available": float(size)},
@@ -271,7 +287,9 @@ def _rate(amount: float, seconds: Estimate) -> Estimate:
 def _goodput(config: ExperimentConfig, mean: Estimate) -> GoodputSummary | None:
     if config.failures is None:
         return None
-    found = asdict(goodput(config.ranks, build_failures(config.failures), mean.value))
+    found = asdict(
+        goodput(config.ranks, build_failures(config.failures, config.mitigations.spares), mean.value)
+    )
     return GoodputSummary(**{name: found[name] for name in GoodputSummary.__dataclass_fields__})
 
 

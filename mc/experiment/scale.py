@@ -296,7 +296,9 @@ def _point(
         efficiency = work / mean / chips / (first.work / first.times.mean.value / first.chips)
     going = None
     if sized.failures is not None:
-        going = float(goodput(chips, build_failures(sized.failures), mean).effective_ratio)
+        going = float(
+            goodput(chips, build_failures(sized.failures, sized.mitigations.spares), mean).effective_ratio
+        )
     return ScalePoint(
         chips=chips,
         replicas=replicas,

@@ -39,6 +39,10 @@ def trace(
     probability = probability_of(step)
     if config.serving is not None:
         raise InputError("trace: expected an experiment of training; got one with `serving`")
+    if config.mitigations.is_any:
+        raise InputError(
+            "trace: expected an experiment without `mitigations`, whose steps wait for all in turn"
+        )
     if config.model.transformer is None:
         result = run(config, advance=advance)
         target, place = nearest(result.samples, probability)

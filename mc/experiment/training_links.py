@@ -151,9 +151,10 @@ def disturbed_tiers(
         if index not in crossed or (tier.jitter is None and tier.congestion is None):
             continue
         scope = "all" if tier.congestion is None else tier.congestion.shared_by
-        unit = units_of(config.cluster, scope, plan.ranks)
+        ranks = plan.ranks + config.backup_ranks
+        unit = units_of(config.cluster, scope, ranks)
         jitter = None if tier.jitter is None else build_delay(tier.jitter)
-        links = shared_links(config.cluster, index, plan.ranks)
+        links = shared_links(config.cluster, index, ranks)
         found.append(DisturbedTier(index, jitter, links, unit[together.members], together.units(unit)))
     return tuple(found)
 

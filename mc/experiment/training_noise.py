@@ -51,7 +51,7 @@ def unit_noises(config: ExperimentConfig, together: Lockstep) -> tuple[UnitNoise
 def _unit_noise(
     config: ExperimentConfig, together: Lockstep, index: int, entry: TransientConfig
 ) -> UnitNoise:
-    units = units_of(config.cluster, entry.scope, config.ranks)
+    units = units_of(config.cluster, entry.scope, config.ranks + config.backup_ranks)
     pauses = entry.pauses if entry.pauses is not None and entry.pauses.probability > 0 else None
     return UnitNoise(
         name=f"transient {index}",
@@ -67,13 +67,15 @@ def _unit_noise(
 def persistent_factors(
     config: ExperimentConfig, together: Lockstep, key: PRNGKeyArray, realisations: int
 ) -> NDArray[np.float64]:
-    """Persistent factors of all ranks, [realisations, stages, replicas, ranks]."""
-    factor = np.ones((realisations, config.ranks))
+    """Persistent factors of all ranks, [realisations, stages, replicas, ranks]; the slowest may have been taken out."""
+    ranks = config.ranks + config.backup_ranks
+    factor = np.ones((realisations, ranks + config.removed))
     scopes = {
         f"persistent {index}": each.scope for index, each in enumerate(config.cluster.noise.persistent or ())
     }
     for entry in build_persistent(config):
-        unit = units_of(config.cluster, scopes.get(entry.name, EVERY_RANK_ALONE), config.ranks)
+        scope = scopes.get(entry.name, EVERY_RANK_ALONE)
+        unit = units_of(config.cluster, scope, factor.shape[1])
         count = int(unit[-1]) + 1
         levels = draw_levels(stream(key, entry.name), (realisations, count))
         if entry.spread is not None:
@@ -83,7 +85,11 @@ def persistent_factors(
             is_slow = np.asarray(levels) <= math.log(max(float(entry.fraction), 1e-300))
             drawn = np.where(is_slow, float(entry.slowdown), 1.0)
         factor *= drawn[:, unit]
-    return factor[:, together.members]
+    if not config.removed:
+        return factor[:, together.members]
+    # Those that are left keep their order.
+    left = np.sort(np.argsort(factor, axis=1, kind="stable")[:, :ranks], axis=1)
+    return np.take_along_axis(factor, left, axis=1)[:, together.members]
 
 
 def load_laws(shape: Transformer, plan: Plan) -> tuple[tuple[LoadLaw, ...], NDArray[np.int64]]:

@@ -55,15 +55,15 @@ class Failures:
         return 1 / (chips * rate)
 
 
-def build_failures(config: FailuresConfig) -> Failures:
-    """From what the file says."""
+def build_failures(config: FailuresConfig, hot_spares: int = 0) -> Failures:
+    """From what the file says, and so many chips that stand by beside its spares."""
     interval = config.checkpoint_interval
     return Failures(
         config.mtbf_per_chip,
         config.restart,
         config.checkpoint_write,
         None if interval == AUTO else float(interval),
-        config.spares,
+        config.spares + hot_spares,
         config.replacement,
         config.mtbf_per_link,
         config.links_per_chip,
