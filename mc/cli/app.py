@@ -20,6 +20,7 @@ from mc.cli.energy import energy
 from mc.cli.explain import explain
 from mc.cli.import_logs import import_logs
 from mc.cli.init import init
+from mc.cli.mitigations import mitigations
 from mc.cli.optics import optics
 from mc.cli.report import report
 from mc.cli.ridge import ridge
@@ -45,6 +46,7 @@ app.command()(run)
 app.command()(scale)
 app.command()(sensitivity)
 app.command()(advise)
+app.command()(mitigations)
 app.command()(sweep)
 app.command()(merge)
 app.command()(diff)
