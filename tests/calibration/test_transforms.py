@@ -89,7 +89,7 @@ def test_intervals_of_parts_of_a_whole_lie_around_them(parameters):
 
 
 def test_a_step_down_has_no_place(config):
-    with pytest.raises(CalibrationError, match="expected a prior of at least 1; got 0.5"):
+    with pytest.raises(CalibrationError, match=r"expected a prior of at least 1; got 0\.5"):
         chosen(config, [FreeConfig(path=f"{STATES}.busy.slowdown", prior=0.5)])
     with pytest.raises(CalibrationError, match="expected each free parameter once; got it twice"):
         chosen(config, [FreeConfig(path=PATHS[4]), FreeConfig(path=PATHS[4])])
