@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mc.config import load_plan as load_plan
     from mc.config.load_sweep import load_sweep as load_sweep
     from mc.delays import AbstractDelay as AbstractDelay
+    from mc.delays import BetaLevels as BetaLevels
     from mc.delays import Constant as Constant
     from mc.delays import Discrete as Discrete
     from mc.delays import Empirical as Empirical
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from mc.delays import Lognormal as Lognormal
     from mc.delays import Method as Method
     from mc.delays import Mixture as Mixture
+    from mc.delays import OrderStatistic as OrderStatistic
     from mc.delays import ParameterError as ParameterError
     from mc.delays import Product as Product
     from mc.delays import Scaled as Scaled
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from mc.delays import Tabulated as Tabulated
     from mc.delays import Weibull as Weibull
     from mc.delays import add as add
+    from mc.delays import beta_levels as beta_levels
     from mc.delays import build_delay as build_delay
     from mc.delays import draw as draw
     from mc.delays import multiply as multiply
@@ -65,6 +68,8 @@ if TYPE_CHECKING:
     from mc.delays import shared_fate as shared_fate
     from mc.delays import table_error as table_error
     from mc.delays import tabulate as tabulate
+    from mc.delays import total as total
+    from mc.delays import wait_for_all_but as wait_for_all_but
     from mc.delays import with_inverse as with_inverse
     from mc.delays import with_pauses as with_pauses
     from mc.experiment import build_step as build_step
@@ -114,6 +119,7 @@ _NAMES = {
     "mc.config.load_sweep": ("load_sweep",),
     "mc.delays": (
         "AbstractDelay",
+        "BetaLevels",
         "Constant",
         "Discrete",
         "Empirical",
@@ -124,6 +130,7 @@ _NAMES = {
         "Lognormal",
         "Method",
         "Mixture",
+        "OrderStatistic",
         "ParameterError",
         "Product",
         "Scaled",
@@ -134,6 +141,7 @@ _NAMES = {
         "Tabulated",
         "Weibull",
         "add",
+        "beta_levels",
         "build_delay",
         "draw",
         "multiply",
@@ -142,6 +150,8 @@ _NAMES = {
         "shared_fate",
         "table_error",
         "tabulate",
+        "total",
+        "wait_for_all_but",
         "with_inverse",
         "with_pauses",
     ),

@@ -172,8 +172,13 @@ def test_a_run_that_is_ended_by_hand_is_resumed(sweep, whole, tmp_path):
             if number == 2:
                 signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        run_sweep(sweep, out=tmp_path / "ended", executor=interrupted)
+    # A shell that starts a job in the background has it ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(sweep, out=tmp_path / "ended", executor=interrupted)
+    finally:
+        signal.signal(signal.SIGINT, before)
     is_resumed(sweep, whole, tmp_path / "ended")
 
 
