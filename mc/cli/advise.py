@@ -20,7 +20,10 @@ def advise(
     samples: Annotated[
         int,
         typer.Option(
-            help="Steps to draw of each of these, to rank them by p99; 0 for none.", min=0, max=10**6
+            help="Steps to draw: of each of these plans, to rank them by p99, or, without --plans, for elasticities with "
+            "noise; 0 for none.",
+            min=0,
+            max=10**6,
         ),
     ] = 0,
     within: Annotated[
@@ -33,7 +36,8 @@ def advise(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Draw step time against memory, or worth (.svg, .png, .pdf).",
+            help="Draw step time against memory (with --samples p99 against the mean as well), worth, or what is spent "
+            "(.svg, .png, .pdf).",
             show_default=False,
         ),
     ] = None,
@@ -55,6 +59,15 @@ def advise(
             show_default=False,
         ),
     ] = None,
+    prices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--price",
+            metavar="NAME=DOLLARS",
+            help="With --samples: of a `chip-hour` or a `kWh`, for tokens per dollar; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     overrides: Overrides = None,
     *,
     plans: Annotated[
@@ -66,6 +79,7 @@ def advise(
 ) -> None:
     """Say what to change: by how much each figure of the hardware changes the step, or which plan is best.
 
+    With --samples: of the steps under noise, mean, median and p99, and of tokens per joule and per dollar.
     With --budget: the figures with which the step is fastest for so much power or money.
     With --plans: every plan of the transformer is evaluated, or a bound shows that it cannot be among the best.
     """
@@ -88,6 +102,8 @@ def advise(
         raise InputError(
             "--budget: expected none with --plans; `tailstep energy --plans` searches plans under a budget"
         )
+    if prices and (plans or budget is not None or not samples):
+        raise InputError("--price: expected --samples with it, and neither --plans nor --budget")
     experiment = load_experiment(config, overrides or ())
     if budget is not None:
         table, plain = _spend(experiment, budget, costs or (), plot)
@@ -104,7 +120,9 @@ def advise(
                 drawn = by_tail(experiment, found.best, samples, advance)
         table, plain = plans_table(found, drawn), plans_json(found, drawn)
         if plot is not None:
-            plot_plans(plot, found)
+            plot_plans(plot, found, drawn)
+    elif samples:
+        table, plain = _with_noise(experiment, samples, prices or (), plot)
     else:
         from mc.advise.worth import worth
 
@@ -123,6 +141,23 @@ def advise(
     # A pipe has no width (rich takes 80); the table needs more.
     console.width = max(console.width, Console(width=500).measure(table).maximum)
     console.print(table)
+
+
+def _with_noise(
+    experiment: ExperimentConfig, samples: int, prices: Sequence[str], plot: Path | None
+) -> tuple[Any, dict[str, Any]]:
+    """Elasticities with noise: a table, and plain data."""
+    from mc.advise.tail import parse_prices, tail_worth
+    from mc.report import progress
+    from mc.report.tail import plot_tail, tail_json, tail_table
+
+    told = parse_prices(prices)
+    run = experiment.run.model_copy(update={"samples": samples})
+    with progress("differentiating, %", total=100) as advance:
+        found = tail_worth(experiment.model_copy(update={"run": run}), samples, told, advance=advance)
+    if plot is not None:
+        plot_tail(plot, found)
+    return tail_table(found), tail_json(found)
 
 
 def _spend(

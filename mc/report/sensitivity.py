@@ -27,13 +27,13 @@ def sensitivity_json(found: "Sensitivity") -> dict[str, Any]:
         "samples": found.steps,
         "realisations": found.realisations,
         "level": found.confidence,
-        "step_time_s": {name: _plain(each) for name, each in found.numbers.items()},
+        "step_time_s": {name: plain_estimate(each) for name, each in found.numbers.items()},
         "elasticities": [
             {
                 "figure": each.path,
                 "value": each.value,
                 "method": each.method,
-                **{name: _plain(each.of(name)) for name in found.numbers},
+                **{name: plain_estimate(each.of(name)) for name in found.numbers},
                 "derivative_s": {
                     name: each.of(name).value * number.value / each.value
                     for name, number in found.numbers.items()
@@ -101,7 +101,8 @@ def tornado(shown: "tuple[Elasticity, ...]", by: str) -> Panel:
     return draw
 
 
-def _plain(one: Estimate) -> dict[str, Any]:
+def plain_estimate(one: Estimate) -> dict[str, Any]:
+    """A number and its interval; null for a bound that is not there."""
     return {"value": one.value, "ci": [_finite(one.low), _finite(one.high)]}
 
 
