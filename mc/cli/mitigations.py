@@ -8,7 +8,6 @@ import typer
 
 from mc.cli.options import Overrides
 from mc.config import load_experiment
-from mc.document import ConfigError
 from mc.errors import InputError
 
 
@@ -52,7 +51,7 @@ def mitigations(
     if experiment.serving is not None:
         raise InputError("mitigations: expected an experiment of training; got one with `serving`")
     # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
-    from mc.experiment.mitigations import default_switches, try_mitigations
+    from mc.experiment.mitigations import default_switches, try_mitigations, variants_of
     from mc.report import progress
     from mc.report.mitigations import mitigations_json, mitigations_table, plot_mitigations
 
@@ -61,16 +60,11 @@ def mitigations(
         if tries is None
         else tuple(tuple(each.strip() for each in one.split(";")) for one in tries)
     )
-    variants, refused = {}, {}
-    for keys in asked:
-        name = ", ".join(key.removeprefix("mitigations.") for key in keys)
-        try:
-            variants[name] = load_experiment(config, [*(overrides or ()), *keys])
-        except ConfigError as error:
-            # What was asked for is a mistake where it cannot be; what is usual need not suit.
-            if tries is not None:
-                raise
-            refused[name] = error.problems[0].message
+    variants, impossible = variants_of(config, overrides or (), asked)
+    if tries is not None and impossible:
+        # What was asked for is a mistake where it cannot be; what is usual need not suit.
+        raise next(iter(impossible.values()))
+    refused = {name: error.problems[0].message for name, error in impossible.items()}
     with progress("sampling", total=experiment.run.samples * (1 + len(variants))) as advance:
         found = try_mitigations(experiment, variants, advance)
     if plot is not None:

@@ -8,10 +8,11 @@ n·u/T of it per second; with failures, times the share of days in which the job
 with T₀ and d = T − T₀ in the interval of the paired difference, it is (n·u·g)/(n₀·u₀·g₀) · 1/(1 + d/T₀).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mc.config import ExperimentConfig
+from mc.config import ExperimentConfig, load_experiment
+from mc.document import ConfigError
 from mc.estimate import Estimate
 from mc.experiment.run import run
 from mc.goodput import build_failures, goodput
@@ -95,6 +96,26 @@ def _beside(config: ExperimentConfig, aside: int) -> tuple[str, ...]:
     if config.model.transformer is not None:
         unit = max(unit, config.ranks // config.workers)
     return (f"plan.ranks={max((config.cluster.size - aside) // unit, 1) * unit}",)
+
+
+def variants_of(
+    name: str, overrides: Sequence[str], switches: Sequence[Sequence[str]]
+) -> tuple[dict[str, ExperimentConfig], dict[str, ConfigError]]:
+    """An experiment with each of some switches, by what is done; and those with which it cannot be, with the reason.
+
+    Args:
+        name: of the experiment, or its file.
+        overrides: of all.
+        switches: overrides of each variant.
+    """
+    variants, refused = {}, {}
+    for keys in switches:
+        title = ", ".join(key.removeprefix("mitigations.") for key in keys)
+        try:
+            variants[title] = load_experiment(name, [*overrides, *keys])
+        except ConfigError as error:
+            refused[title] = error
+    return variants, refused
 
 
 def try_mitigations(
