@@ -36,20 +36,13 @@ def report(
             metavar="FILE", help="Where to write it (.html); into the folder without.", show_default=False
         ),
     ] = None,
-    *,
-    more: Annotated[
-        bool,
-        typer.Option(
-            "--more", help="Of a run, also compute what follows from its configuration; takes minutes."
-        ),
-    ] = False,
 ) -> None:
     """Write a report: one HTML file with pictures and tables, without scripts and without network, light and dark.
 
     A run's distribution and waterfall, a sweep's curves and front, a calibration's fit, or what two runs differ in; each
     with its configuration, where it came from, and how far to trust it.
     """
-    _check(folder, other, out, more=more)
+    _check(folder, other, out)
     target = out or (folder / _NAME if other is None else other / _NAME_OF_TWO)
     from mc.report.html.page import render
     from mc.results.whole import write_whole
@@ -59,14 +52,13 @@ def report(
         "report",
         str(folder),
         *([] if other is None else [str(other)]),
-        *(["--more"] if more else []),
     ]
-    text = render(_page(folder, other, shlex.join(words), more=more))
+    text = render(_page(folder, other, shlex.join(words)))
     write_whole(target, text)
     print(f"wrote {target} ({len(text.encode()) / 1e3:,.0f} kB)", file=sys.stderr)
 
 
-def _check(folder: Path, other: Path | None, out: Path | None, *, more: bool) -> None:
+def _check(folder: Path, other: Path | None, out: Path | None) -> None:
     for name, package in (("matplotlib", "matplotlib"), ("jinja2", "Jinja2")):
         if find_spec(name) is None:
             raise InputError(
@@ -80,11 +72,9 @@ def _check(folder: Path, other: Path | None, out: Path | None, *, more: bool) ->
         raise InputError(f"--out: expected a file that ends in .html; got {out}")
     if out is not None and not out.parent.is_dir():
         raise InputError(f"--out: there is no folder {out.parent}")
-    if more and other is not None:
-        raise InputError("--more: expected one run with it; got two")
 
 
-def _page(folder: Path, other: Path | None, origin: str, *, more: bool) -> "Page":
+def _page(folder: Path, other: Path | None, origin: str) -> "Page":
     from mc.report.html.comparison import comparison_page
     from mc.report.html.run import run_page
     from mc.results import read_run
@@ -92,8 +82,6 @@ def _page(folder: Path, other: Path | None, origin: str, *, more: bool) -> "Page
     if other is not None:
         return comparison_page(read_run(folder), read_run(other), origin)
     kind = _kind(folder)
-    if more and kind != RUN:
-        raise InputError(f"--more: expected the folder of a run; got that of a {kind}")
     if kind == SWEEP:
         from mc.report.html.sweep import read_sweep, sweep_page
 

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mc.report.html.svg import inline_svg
+from mc.report.html.svg import inline_svg, usable
 from mc.report.picture import Panel, picture
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
-# What HTML has no place for: control characters and lone surrogates.
-_UNUSABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 
 
 @dataclass(frozen=True)
@@ -127,11 +125,6 @@ def render(page: Page) -> str:
     )
     environment.globals["svg"] = svg
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(page=page)
-
-
-def usable(text: str) -> str:
-    """A text without what HTML has no place for."""
-    return _UNUSABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _usable(value: object) -> object:

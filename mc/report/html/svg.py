@@ -27,6 +27,8 @@ _TYPEFACE = re.compile(r"font-family: [^;]*;? ?")
 _FONT = re.compile(r"font: (?:(\d+|bold) )?([\d.]+)px [^;]*")
 _DECIMALS = re.compile(r"(\d\.\d\d)\d+")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
+# What neither HTML nor XML has a place for: control characters and lone surrogates.
+_UNUSABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 _LINK = "{http://www.w3.org/1999/xlink}href"
 
 
@@ -42,7 +44,7 @@ def inline_svg(figure: Any, name: str, alternative: str) -> str:
     with style({"svg.fonttype": "none"}):
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    root = ElementTree.fromstring(buffer.getvalue())
+    root = ElementTree.fromstring(usable(buffer.getvalue()))
     used = set(_references(root))
     for element in list(root.iter()):
         element.tag = element.tag.rpartition("}")[2]
@@ -60,6 +62,11 @@ def inline_svg(figure: Any, name: str, alternative: str) -> str:
         root.attrib.pop(key, None)
     root.attrib |= {"role": "img", "aria-label": alternative}
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def usable(text: str) -> str:
+    """A text without what a page has no place for."""
+    return _UNUSABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _references(root: ElementTree.Element) -> Any:
