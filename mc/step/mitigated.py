@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from mc.delays import Method
+from mc.delays import Method, with_inverse
 from mc.random import stream
 from mc.step.compute import Compute
 from mc.step.delayed import draw_delayed, warm_up
@@ -45,7 +45,12 @@ class MitigatedStep(eqx.Module):
 
     def prepared(self) -> "MitigatedStep":
         """The same with the tables that the exact method reads."""
-        return MitigatedStep(self.step.prepared(), self.waiting)
+        if not self.waiting.every_rank:
+            return MitigatedStep(self.step.prepared(), self.waiting)
+        # Nobody asks for the law of a unit.
+        compute = eqx.tree_at(lambda each: each.rank, self.compute, with_inverse(self.compute.rank))
+        phases = tuple(phase.prepared() for phase in self.step.phases)
+        return MitigatedStep(Step(compute, phases), self.waiting)
 
     def draw(
         self,

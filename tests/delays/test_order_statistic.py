@@ -82,10 +82,11 @@ def test_gradients_are_those_of_a_scale_and_finite_everywhere():
     def quantiles(mean):
         return wait_for_all_but(3, 64, Exponential(mean)).quantile(level)
 
-    np.testing.assert_allclose(jax.jacfwd(quantiles)(2.0), quantiles(2.0) / 2, rtol=1e-5)
+    found, slope = jax.jit(lambda mean: jax.jvp(quantiles, (mean,), (1.0,)))(2.0)
+    np.testing.assert_allclose(slope, found / 2, rtol=1e-5)
     law = wait_for_all_but(3, 64, Exponential(1.0))
     times = jnp.array([0.0, 1e-30, 1.0, 3.0, 1e3, 1e6])
-    slopes = jax.vmap(jax.grad(law.log_survival))(times)
+    slopes = jax.jit(jax.vmap(jax.grad(law.log_survival)))(times)
     assert bool(jnp.all(jnp.isfinite(slopes)))
     np.testing.assert_array_equal(law.log_survival(jnp.array([0.0, jnp.inf])), [0.0, -jnp.inf])
     np.testing.assert_array_equal(law.quantile(jnp.array([0.0, -jnp.inf])), [0.0, jnp.inf])

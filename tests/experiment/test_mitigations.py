@@ -116,13 +116,11 @@ def test_backups_of_replicas_take_chips_and_keep_all_samples(load):
     keys = ("plan.ranks=all", "mitigations.backup_workers=1", "plan.global_batch=6", *REPLICAS)
     config = load(noisy(NOISE, TRAINING), *keys)
     assert (config.ranks, config.chips, config.dp) == (6, 8, 3)
-    backed = run(config)
-    # Four replicas that work as those three do, one of them dropped.
-    fewer = run(load(noisy(NOISE, TRAINING), "plan.ranks=6", "plan.global_batch=6", *REPLICAS))
-    assert backed.training is not None
-    assert fewer.training is not None
-    assert backed.samples.mean() < fewer.samples.mean()
-    assert backed.training.tokens == fewer.training.tokens
+    step = draws_of_training(config, jax.random.key(3, impl="threefry2x32")).step
+    # Four replicas work as those three do, of whom as many as are needed are waited for.
+    assert (step.quiet.plan.dp, step.quiet.plan.global_batch, step.dropped) == (3, 6, 1)
+    assert step.factor.shape[1:] == (1, 4, 2)
+    assert config.useful == 1
 
 
 def test_without_the_slowest_chips_ranks_have_the_others(load):
