@@ -1,6 +1,6 @@
 """From measurements to a model that can be trusted: fits with priors, intervals and a score on held-out data.
 
-A parameter of a fit is a number of a configuration, named by its path (`paths.py`, `parameters.py`). What a fit
+A parameter of a fit is a number of a configuration, named by its path (`mc.config.figures`, `parameters.py`). What a fit
 predicts is what the engine predicts: the configuration is built with traced numbers by the same builders. Curves
 of collectives are fitted by robust least squares (`fit.py`), one rank's jitter by the likelihood of the maximum (`steps.py`).
 """
@@ -10,6 +10,7 @@ from mc.calibration.bootstrap import bootstrap_interval as bootstrap_interval
 from mc.calibration.choose import chosen as chosen
 from mc.calibration.curves import Curve as Curve
 from mc.calibration.curves import curves_of as curves_of
+from mc.calibration.errors import CalibrationError as CalibrationError
 from mc.calibration.fit import Fit as Fit
 from mc.calibration.fit import HeldOut as HeldOut
 from mc.calibration.fit import fit_curves as fit_curves
@@ -24,7 +25,6 @@ from mc.calibration.parameters import Parameter as Parameter
 from mc.calibration.parameters import Parameters as Parameters
 from mc.calibration.parameters import parameter_at as parameter_at
 from mc.calibration.parameters import short_name as short_name
-from mc.calibration.paths import CalibrationError as CalibrationError
 from mc.calibration.steps import StepFit as StepFit
 from mc.calibration.steps import StepSeries as StepSeries
 from mc.calibration.steps import crps as crps

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from mc.calibration.kinds import kind_at
 from mc.calibration.parameters import Parameter, Parameters, parameter_at
-from mc.calibration.paths import item_names
 from mc.config.calibration import FreeConfig
+from mc.config.figures import item_names
 from mc.document import StrictModel
 from mc.units import parse
 
@@ -20,7 +20,8 @@ def chosen(config: StrictModel, free: Sequence[FreeConfig]) -> Parameters:
     """The parameters that a list of paths asks for.
 
     Raises:
-        CalibrationError: a path leads nowhere, or to what cannot be fitted.
+        PathError: a path leads nowhere.
+        CalibrationError: or to what cannot be fitted.
     """
     found: dict[tuple[str, ...], Parameter] = {}
     for each in free:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.calibration.paths import CalibrationError
+from mc.calibration.errors import CalibrationError
 from mc.collectives.candidates import candidates
 from mc.config import ClusterConfig
 from mc.fabric import Cluster, FabricError, Ranks, build_cluster, span

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mc.calibration.curves import Curve
+from mc.calibration.errors import CalibrationError
 from mc.calibration.least_squares import least_squares
 from mc.calibration.loss import CurveData, curve_residuals, predictor, size_weights
 from mc.calibration.parameters import Parameters
-from mc.calibration.paths import CalibrationError
 from mc.config import ClusterConfig
 
 TEMPERATURES = (0.1, 0.03, 0.01)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from mc.calibration.curves import Curve
 from mc.calibration.parameters import Parameter, Parameters, parameter_at
-from mc.calibration.paths import CalibrationError, replaced, value_at
 from mc.collectives.protocols import family
 from mc.config import ClusterConfig
+from mc.config.figures import PathError, figure_at, with_figures
 from mc.config.protocol import Family
 from mc.fabric import build_cluster, protocols, span
 
@@ -59,7 +59,7 @@ def uncorrected(config: ClusterConfig) -> ClusterConfig:
                 own = getattr(protocol, key)
                 if own is not None and own.correction is not None:
                     found[f"tiers.{tier.name}.link.protocols.{protocol.name}.{key}.correction"] = None
-    return replaced(config, found)
+    return with_figures(config, found)
 
 
 def _add_table(
@@ -90,6 +90,6 @@ def _add(found: dict[tuple[str, ...], Parameter], config: ClusterConfig, paths: 
 
 def _stated(config: ClusterConfig, path: str) -> bool:
     try:
-        return value_at(config, path) > 0
-    except CalibrationError:
+        return figure_at(config, path) > 0
+    except PathError:
         return False

@@ -6,9 +6,10 @@ software on it; looser for noise, of which a file is a guess.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal
 
-from mc.calibration.paths import CalibrationError, parent_of
+from mc.calibration.errors import CalibrationError
+from mc.config.figures import marks_of, parent_of
 from mc.config.quantities import Quantity
 from mc.document import StrictModel
 from mc.units import Dimension
@@ -53,11 +54,12 @@ def kind_at(config: StrictModel, path: str) -> FigureKind:
     """The kind of the figure at a path.
 
     Raises:
-        CalibrationError: nothing that can be fitted is there.
+        PathError: nothing is there.
+        CalibrationError: nothing that can be fitted is.
     """
     parent, key = parent_of(config, path)
     field = type(parent).model_fields.get(key)
-    marks = [] if field is None else [*field.metadata, *_marks(field.annotation)]
+    marks = [] if field is None else marks_of(field)
     quantity = next((each for each in marks if isinstance(each, Quantity)), None)
     if quantity is None or key in _FIXED:
         raise CalibrationError(
@@ -72,11 +74,3 @@ def kind_at(config: StrictModel, path: str) -> FigureKind:
     guessed = any(each in path.split(".") for each in _GUESSED)
     spread = _SPREADS.get(key, _BY_SPACE[space])
     return FigureKind(quantity.dimension, space, _GUESS if guessed else spread)
-
-
-def _marks(annotation: Any) -> list[Any]:
-    """What annotations say of a type, at any depth."""
-    found = list(getattr(annotation, "__metadata__", ()))
-    for each in get_args(annotation):
-        found += _marks(each)
-    return [mark for each in found for mark in (each, *getattr(each, "metadata", ()))]

@@ -16,9 +16,10 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy import stats
 
+from mc.calibration.errors import CalibrationError
 from mc.calibration.kinds import Space, kind_at
-from mc.calibration.paths import CalibrationError, replaced, value_at
 from mc.calibration.transforms import Transform
+from mc.config.figures import figure_at, with_figures
 from mc.document import StrictModel
 from mc.units import Dimension
 
@@ -86,7 +87,7 @@ def parameter_at(
         CalibrationError: nothing fittable is there.
     """
     paths = (paths,) if isinstance(paths, str) else tuple(paths)
-    values = [value_at(config, path) for path in paths]
+    values = [figure_at(config, path) for path in paths]
     kind = kind_at(config, paths[0])
     middle = values[0] if center is None else center
     if not middle > 0 or (kind.space == "share" and middle > 1) or (kind.space == "factor" and middle < 1):
@@ -173,4 +174,4 @@ class Parameters:
 
     def _into(self, config: Model, values: list[Any], rests: dict[str, Any]) -> Model:
         pairs = zip(self.items, values, strict=True)
-        return replaced(config, {path: value for each, value in pairs for path in each.paths} | rests)
+        return with_figures(config, {path: value for each, value in pairs for path in each.paths} | rests)

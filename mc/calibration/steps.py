@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from mc.calibration.descent import descend
-from mc.calibration.paths import CalibrationError
+from mc.calibration.errors import CalibrationError
 from mc.delays import AbstractDelay, Exponential, Lognormal, Mixture, Scaled, Shifted, Slowest, Weibull
 
 # Family -> names of its parameters; times are in units of the typical step time, `shift` of the least one.

@@ -32,7 +32,7 @@ from mc.cli.show import show
 from mc.cli.sweep import merge, sweep
 from mc.cli.trace import trace
 from mc.cli.validate import validate
-from mc.errors import InputError
+from mc.errors import InputError, printable
 
 app = typer.Typer(
     name="tailstep",
@@ -80,3 +80,10 @@ def main() -> None:
         # The reader of a pipe (`| head`) left; there is nobody to tell.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        # A name on the command line that no system call takes (too long, no permission), or a disk that is full.
+        if error.filename is None:
+            print(f"failed: {error.strerror or error}", file=sys.stderr)
+            sys.exit(1)
+        print(printable(f"{error.filename}: {error.strerror}"), file=sys.stderr)
+        sys.exit(2)

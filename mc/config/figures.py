@@ -6,9 +6,11 @@ alone. Replacing copies the frozen models on the way without validating them aga
 then builds modules whose numbers are traced, by the same builders as ever.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
+
+from pydantic.fields import FieldInfo
 
 from mc.config.protocol import Family, FamilyConfig, ProtocolConfig
 from mc.config.quantities import Quantity
@@ -58,7 +60,7 @@ def figure_at(config: StrictModel, path: str) -> float:
         if found is None:
             raise PathError(f"{path}: expected a number; got none at `{'.'.join(keys[: place + 1])}`")
     if isinstance(found, bool) or not isinstance(found, int | float):
-        raise PathError(f"{path}: expected the path of one number; got another")
+        raise PathError(f"{path}: expected the path of one number; got that of {_kind(found)}")
     return float(found)
 
 
@@ -69,7 +71,41 @@ def with_figures(config: Model, values: Mapping[str, Any]) -> Model:
     return config
 
 
-def item_place(names: list[str | None], key: str) -> int | None:
+def parent_of(config: StrictModel, path: str) -> tuple[StrictModel, str]:
+    """The model that the figure at a path belongs to, and its key there.
+
+    Raises:
+        PathError: nothing is there that could have one.
+    """
+    *way, last = path.split(".")
+    found: Any = config
+    for key in way:
+        if isinstance(found, ProtocolConfig) and key in _FAMILIES:
+            # A family that states nothing is none, but has all the fields that it could state.
+            found = getattr(found, key) or FamilyConfig()
+            continue
+        found = _child(found, key, path)
+    if not isinstance(found, StrictModel):
+        raise PathError(f"{path}: expected the path of a number; `{last}` is below one")
+    return found, last
+
+
+def marks_of(field: FieldInfo) -> list[Any]:
+    """What a field says of its values, at any depth: `Quantity`, limits."""
+    return [*field.metadata, *_marks(field.annotation)]
+
+
+def item_names(config: StrictModel, keys: Sequence[str]) -> list[str] | None:
+    """How the items of the list below some keys are called; None if no list is there."""
+    found: Any = config
+    for key in keys:
+        if isinstance(found, ProtocolConfig) or found is None:
+            return None
+        found = _child(found, key, ".".join(keys))
+    return _names(found) if isinstance(found, tuple) else None
+
+
+def item_place(names: Sequence[str | None], key: str) -> int | None:
     """The place of the item of a list that a key means: by its name, or by its number."""
     if key in names:
         return names.index(key)
@@ -87,8 +123,7 @@ def _figures(at: Any, before: str) -> Iterator[Figure]:
         if isinstance(value, StrictModel | tuple):
             yield from _figures(value, f"{before}{key}.")
         elif isinstance(value, float):
-            marks = [*field.metadata, *_marks(field.annotation)]
-            quantity = next((each for each in marks if isinstance(each, Quantity)), None)
+            quantity = next((each for each in marks_of(field) if isinstance(each, Quantity)), None)
             if quantity is not None:
                 yield Figure(before + key, value, quantity.dimension)
 
@@ -129,6 +164,13 @@ def _child(at: Any, key: str, path: str) -> Any:
 def _place(items: tuple[Any, ...], key: str, path: str) -> int:
     place = item_place([getattr(item, "name", None) for item in items], key)
     if place is None:
-        names = [str(getattr(item, "name", None) or number) for number, item in enumerate(items)]
-        raise PathError(f"{path}: unknown item `{key}`; {did_you_mean(key, names)}")
+        raise PathError(f"{path}: unknown item `{key}`; {did_you_mean(key, _names(items))}")
     return place
+
+
+def _names(items: tuple[Any, ...]) -> list[str]:
+    return [str(getattr(item, "name", None) or place) for place, item in enumerate(items)]
+
+
+def _kind(value: Any) -> str:
+    return "a list" if isinstance(value, tuple) else "a text" if isinstance(value, str) else "several"

@@ -15,6 +15,7 @@ error: the defaults that Transformers would fill in belong to one size of a fami
 """
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -155,7 +156,7 @@ def _read(node: Node, key: str) -> Document:
     # A flag has no line, and no folder but the working directory.
     folder = Path(node.position.file).parent if node.position.line else Path()
     path = folder / node.value
-    if path.is_dir():
+    if os.path.isdir(path):  # not `path.is_dir()`, which raises where a name is too long
         path = path / "config.json"
     try:
         text = read_bytes(path, MAXIMUM_BYTES).decode("utf-8-sig")

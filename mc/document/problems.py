@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mc.document.nodes import Position
-from mc.errors import InputError
+from mc.errors import InputError, printable
 
 # A file with more mistakes than this is none of the kind; each costs a search for what may have been meant.
 MAXIMUM_PROBLEMS = 100
@@ -26,8 +26,7 @@ class Problem:
 
     def __str__(self) -> str:
         line = ": ".join(part for part in (str(self.position), self.key, self.message) if part)
-        # One line, whatever a file holds, and nothing that a terminal would obey.
-        return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
+        return printable(line)
 
 
 class ConfigError(InputError):

@@ -31,6 +31,8 @@ from mc.document.problems import MAXIMUM_PROBLEMS, Problem
 MAXIMUM_DEPTH = 32
 # Some seconds of parsing in Python; a hundred times what the largest shipped file has.
 MAXIMUM_VALUES = 50_000
+# No count is as large; what is computed from several such still fits into a float.
+LARGEST_INTEGER = 10**100
 # What YAML 1.2 knows beside strings. Dates and `<<` stay text: nothing here takes them.
 _TYPED = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float")}
 
@@ -207,4 +209,11 @@ class Walk:
         if isinstance(value, float) and not math.isfinite(value):
             self._problem(position, f"expected a finite number; got {event.value[:40]}")
             return 0.0
+        if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
+            digits = len(str(LARGEST_INTEGER)) - 1
+            self._problem(
+                position,
+                f"out of range for a number: expected less than 1e{digits}; got {event.value[:40]}...",
+            )
+            return 0
         return value

@@ -1,6 +1,6 @@
 """What makes a file of measurements unusable as a whole; single lines are skipped and counted instead."""
 
-from mc.errors import InputError
+from mc.errors import InputError, printable
 
 
 class LogError(InputError):
@@ -9,10 +9,3 @@ class LogError(InputError):
     def __init__(self, *texts: str):
         """Args: texts, one for each file, of which is shown what can be."""
         super().__init__("\n".join(map(printable, texts)))
-
-
-def printable(text: str) -> str:
-    """A text on one line, whatever a file holds, with nothing that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

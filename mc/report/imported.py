@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from mc.errors import printable
 from mc.logs import Imported, Prior, UnderstoodFile, UnderstoodTable
-from mc.logs.errors import printable
 from mc.units import Dimension, format_quantity
 
 # What an operation's heading already says.

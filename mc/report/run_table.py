@@ -17,8 +17,8 @@ from mc.report.serving import serving_rows
 from mc.report.times import TimeScale, duration, scale_for
 from mc.results import ModelIntervals, RunResult
 
-# Parts of a step below this share set no decimals.
-_NEXT_TO_NOTHING = 1e-4
+# Parts of a step below this share, which is shown as 0.0 %, set no decimals.
+_NEXT_TO_NOTHING = 5e-4
 LABELS = {"mean": "mean", "p50": "p50 (median)", "p95": "p95", "p99": "p99", "p99_9": "p99.9"}
 
 

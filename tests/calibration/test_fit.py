@@ -19,8 +19,8 @@ from mc.calibration import (
 )
 from mc.calibration.least_squares import least_squares
 from mc.calibration.loss import size_weights
-from mc.calibration.paths import replaced, value_at
 from mc.config import ClusterConfig, load_cluster
+from mc.config.figures import figure_at, with_figures
 from tests.stats import assert_fraction
 
 NODE, NET = "tiers.node.link", "tiers.net.link"
@@ -49,7 +49,7 @@ def curve(config, ranks, *, scatter=0.0, seed=0):
 
 @pytest.fixture(scope="module")
 def fitted(config):
-    truth = replaced(
+    truth = with_figures(
         config,
         {
             f"{NET}.latency": 9e-6,
@@ -66,8 +66,8 @@ def test_recovers_what_made_the_data(fitted):
     truth, fit = fitted
     # The flat ring pays the outer latency and the smaller bandwidth; inside a node it is alone: all four are seen.
     for each, (low, value, high) in zip(fit.parameters.items, fit.interval(0.999), strict=True):
-        assert low < value_at(truth, each.paths[0]) < high
-        assert value == pytest.approx(value_at(truth, each.paths[0]), rel=0.1)
+        assert low < figure_at(truth, each.paths[0]) < high
+        assert value == pytest.approx(figure_at(truth, each.paths[0]), rel=0.1)
     assert fit.convergence.outcome == "flat"
     assert fit.convergence.agreeing == 4
     assert fit.sigma == pytest.approx(0.03, rel=0.6)
@@ -102,7 +102,7 @@ def test_the_file_is_a_cluster_with_the_fitted_figures(fitted, tmp_path):
     line = next(each for each in path.read_text().splitlines() if "latency" in each)
     assert "# 90 %: 1." in line
     assert "prior 1 us; from the data" in line
-    assert value_at(fit.calibrated, f"{NET}.latency") == pytest.approx(9e-6, rel=0.1)
+    assert figure_at(fit.calibrated, f"{NET}.latency") == pytest.approx(9e-6, rel=0.1)
 
 
 def test_what_data_cannot_tell_apart_is_said(config):
@@ -131,7 +131,7 @@ def test_a_shared_figure_is_one_parameter(config):
     both = parameter_at(config, [f"{NODE}.latency", f"{NET}.latency"], center=2e-6)
     assert both.name == "tiers.*.link.latency"
     found = Parameters((both,)).settled(config, np.zeros(1))
-    assert value_at(found, f"{NODE}.latency") == value_at(found, f"{NET}.latency") == 2e-6
+    assert figure_at(found, f"{NODE}.latency") == figure_at(found, f"{NET}.latency") == 2e-6
 
 
 def test_dense_sizes_count_no_more_than_sparse_ones(config):

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from mc.calibration import chosen
-from mc.calibration.paths import CalibrationError, value_at
+from mc.calibration.errors import CalibrationError
 from mc.config import load_cluster
 from mc.config.calibration import FreeConfig
+from mc.config.figures import figure_at
 
 STATES = "tiers.cluster.congestion.states"
 PATHS = (
@@ -35,7 +36,7 @@ def test_at_the_centre_is_what_the_file_says(config, parameters):
     assert [each.space for each in parameters.items] == [
         *("simplex", "simplex", "simplex", "factor", "positive", "share", "ordered", "ordered")
     ]
-    expected = [value_at(config, each.paths[0]) for each in parameters.items]
+    expected = [figure_at(config, each.paths[0]) for each in parameters.items]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 

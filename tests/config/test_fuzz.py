@@ -9,65 +9,12 @@ from hypothesis import strategies as st
 from mc.config import ExperimentConfig, load_experiment
 from mc.config.resolved import resolved_yaml
 from mc.errors import InputError
+from tests.hostile.fuzz import TOKENS
 
 RELAXED = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100
 )
-# Fragments that mean something to YAML, to the schema or to the unit parser.
-FRAGMENTS = st.sampled_from(
-    [
-        *(
-            "\n",
-            "\n  ",
-            ": ",
-            "- ",
-            "{",
-            "}",
-            "[",
-            "]",
-            ",",
-            "'",
-            '"',
-            "#",
-            "\\",
-            "\t",
-            "\0",
-            "\u2028",
-            "@",
-            "`",
-        ),
-        *(
-            "&a ",
-            "*a",
-            "!t ",
-            "? ",
-            "|",
-            ">",
-            " %",
-            "<<: ",
-            "--- ",
-            "...",
-            "1e999",
-            "-1",
-            "0",
-            ".nan",
-            "~",
-            "null",
-        ),
-        *(
-            "true",
-            "900 GB/s",
-            "us",
-            "extends: ",
-            "extends: f.yaml",
-            "cluster: ",
-            "tiers: ",
-            "family: ",
-            "mixture",
-        ),
-        *("empirical", "file: ", "samples: "),
-    ]
-)
+FRAGMENTS = st.sampled_from(TOKENS)
 
 
 def attempt(path, overrides=()):

@@ -74,7 +74,7 @@ def test_spaces():
             "small.yaml:9:16: posterior.parameters.0.paths.0: ",
         ),
         ("tiers.net.link.latency]", "tiers.node.link.bandwidth]", "expected each figure once"),
-        ("[tiers.net.link.latency]", "[tiers.net]", "expected the path of one number; got another"),
+        ("[tiers.net.link.latency]", "[tiers.net]", "expected the path of one number; got that of several"),
         (
             f"{math.log(200e9)}",
             "3.0",

@@ -9,6 +9,7 @@ import stat
 
 import pytest
 
+from mc.cli.app import main
 from mc.config import load_any, load_experiment
 from mc.config.hugging_face import MAXIMUM_BYTES as MAXIMUM_CONFIG
 from mc.config.sample_files import MAXIMUM_BYTES as MAXIMUM_SAMPLES
@@ -44,6 +45,14 @@ TEXTS = {
     "infinite": ("run: {samples: .inf}", "run.samples"),
     "an exponent": ("run: {samples: 1e999999999}", "run.samples"),
     "digits": ("run: {samples: 1" + "0" * 100_000 + "}", "run.samples"),
+    "digits of a length": (
+        "plan: {global_batch: 1" + "0" * 320 + "}",
+        "out of range for a number: expected less than 1e100",
+    ),
+    "digits of an axis": (
+        "sweep: {grid: {plan.ranks: {linear: [1, 1" + "0" * 320 + "], points: 2}}}",
+        "out of range for a number",
+    ),
     "digits of a quantity": ("model: {compute: {time: " + "9" * 100_000 + " s}}", "model.compute.time"),
     "escapes": ('name: "\\u001b[31mred\\u0007"\nx: 1', "unknown key"),
     "NUL": ("name: a\0b", ""),
@@ -127,6 +136,13 @@ def test_every_key_that_names_a_file_refuses_them(key, odd, tmp_path):
         os.rename(target, name)
 
 
+def test_a_long_name_is_refused_where_it_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.yaml").write_text("name: m\nhugging_face: " + "a" * 300)
+    with pytest.raises(ConfigError, match=r"^e\.yaml:2:15: hugging_face: a{300}: .*File name too long$"):
+        load_any("e.yaml")
+
+
 def test_no_more_values_than_a_file_may_have(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(walk, "MAXIMUM_VALUES", 1000)
@@ -169,3 +185,15 @@ def test_the_command_needs_little_for_a_bomb(validate, tmp_path):
     assert code == 2
     assert said.count("\n") <= 101
     assert "anchor" in said
+
+
+@pytest.mark.parametrize("words", [["import"], ["diff", "x"], ["report"], ["merge", "--out", "y"]])
+def test_a_name_that_no_system_takes(words, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["tailstep", *words[:1], "a" * 300, *words[1:]])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    said = capsys.readouterr().err.splitlines()
+    assert stopped.value.code == 2
+    assert len(said) == 1
+    assert said[0].startswith("a" * 300)
+    assert "File name too long" in said[0]
