@@ -10,8 +10,9 @@ import pytest
 # on a flag that it does not know; and taken back once it is read, so that commands run by tests compile as they would
 # for a user.
 _FLAGS = os.environ.get("XLA_FLAGS")
-if jax.__version_info__ < (0, 11):
-    os.environ["XLA_FLAGS"] = f"{_FLAGS or ''} --xla_cpu_use_fusion_emitters=false"
+COMPILED_BY = "--xla_cpu_use_fusion_emitters=false" if jax.__version_info__ < (0, 11) else ""
+if COMPILED_BY:
+    os.environ["XLA_FLAGS"] = f"{_FLAGS or ''} {COMPILED_BY}"
     jax.jit(abs)(0.0)
     del os.environ["XLA_FLAGS"]
     if _FLAGS is not None:

@@ -17,6 +17,7 @@ from mc.delays import Method
 from mc.estimate import estimate, slowest_rank_cost, waterfall
 from mc.experiment.build import build
 from mc.experiment.build_mitigated import classes_of, mitigated
+from mc.experiment.devices import on_all_devices
 from mc.experiment.run_serving import draw_serving, serving_summary
 from mc.experiment.run_training import draw_training, summary
 from mc.fabric import SharedLinks
@@ -185,7 +186,7 @@ def _draw(
     draw = eqx.filter_jit(_draw_cells)
     every_rank = method == "direct" or step.draws_every_rank
     work = size * (config.ranks if every_rank else 1)
-    per_call = max(1, min(_CALL[method] // work, cells))
+    per_call = min(max(1, _CALL[method] // work) * jax.local_device_count(), cells)
     compute, congestion, exchange = [], [], []
     for first in range(0, cells, per_call):
         # The last call repeats cells rather than compile another shape.
@@ -213,8 +214,8 @@ def _draw(
     return _Drawn(gather(compute), gather(congestion), gather(exchange) if exchange else None)
 
 
-def _draw_cells(step: AnyStep, *told: Any, **chosen: Any) -> StepDraws:
-    return step.draw(*told, **chosen)
+def _draw_cells(step: AnyStep, key: jax.Array, *cells: Any, size: int, method: Method) -> StepDraws:
+    return on_all_devices(lambda own: step.draw(key, *own, size=size, method=method), cells)
 
 
 def cell_of(config: ExperimentConfig, shape: tuple[int, ...], sample: int) -> tuple[int, int, int]:

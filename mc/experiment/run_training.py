@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mc.config import ExperimentConfig
 from mc.estimate import Estimate
 from mc.experiment.build_training import QuietStep, TrainingStep
+from mc.experiment.devices import on_all_devices
 from mc.experiment.training_draws import TrainingDraws, draws_of_training
 from mc.experiment.training_links import Disturbed
 from mc.goodput import build_failures, goodput
@@ -166,7 +167,8 @@ def _steps(
             everything = step_times(timetable, model, kept, now, late, key, numbers, method)
         return jnp.stack([ranks, loads, everything])
 
-    found = jax.lax.map(one, (cut(sample), *jax.tree.map(cut, (links, disturbed))))
+    whole = (cut(sample), *jax.tree.map(cut, (links, disturbed)))
+    found = on_all_devices(lambda own: jax.lax.map(one, own), whole)
     return jnp.moveaxis(found, 0, 1).reshape(3, -1)
 
 
