@@ -47,10 +47,12 @@ class Transfer:
     prior: float
 
 
-def transfers(found: Sequence[Log], advance: Callable[[int], None]) -> list[Transfer]:
-    """One per system that has runs of both kinds."""
+def transfers(
+    found: Sequence[Log], advance: Callable[[int], None], systems: Sequence[str] = SYSTEMS
+) -> list[Transfer]:
+    """One per system, each of which has runs of both kinds."""
     rows = []
-    for name in SYSTEMS:
+    for name in systems:
         # Sockets aside, runs on one node say nothing of the network.
         own = [log for log in found if log.system.name == name and log.system.nodes > 1]
         rows.append(_transfer(name, own))

@@ -52,9 +52,9 @@ def cluster_of(system: System) -> Cluster:
 
 def config_of(system: System) -> ClusterConfig:
     """The configuration of a system: the chips of a node, its cards shared evenly among them."""
-    inside, between = _link(system.inside), None
+    inside, between = link_of(system.inside), None
     if system.nodes > 1:
-        between = _link(system.between, near=system.near)
+        between = link_of(system.between, near=system.near)
     tiers = []
     if system.per_node > 1:
         radix = {"reduction_radix": system.per_node} if system.reduces else {}
@@ -70,7 +70,7 @@ def config_of(system: System) -> ClusterConfig:
     return ClusterConfig.model_validate(config)
 
 
-def _link(name: str, *, near: bool = True) -> dict[str, Any]:
+def link_of(name: str, *, near: bool = True) -> dict[str, Any]:
     """A link of the catalog, or a card of so many Gb/s; every network has NCCL's constants.
 
     What a network's own latency is above that of InfiniBand, its hops take longer.

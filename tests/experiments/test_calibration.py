@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from experiments.calibration.logs import LEAST_SIZES, fittable, logs
+from experiments.calibration.machines import MACHINES, config_of, curves_of, machine
+from experiments.calibration.single_node import scaled
 from experiments.calibration.transfer import SYSTEMS, _lines
-from mc.calibration import Curve
+from mc.calibration import Curve, Parameters, fit_curves, parameter_at, predict_curves
+from mc.config.figures import figure_at
 
 
 def test_every_log_with_enough_sizes_is_there_once():
@@ -32,3 +35,28 @@ def test_the_line_of_a_ring_is_exact_for_a_ring():
 
     (found,) = _lines([ring(8), ring(32)], [ring(256)])
     assert found == pytest.approx(ring(256).times, rel=1e-3)
+
+
+def test_boxes_have_the_published_figures():
+    # Sizes and rows as their source has them; a row of it: 8 H100s reduce 512 MiB.
+    for box in MACHINES:
+        curves = curves_of(box)
+        assert {each.ranks for each in curves} == ({2, 4, 8} if config_of(box).size == 8 else {2, 4})
+        assert all(len(each.sizes) == 21 and (np.diff(each.sizes) > 0).all() for each in curves)
+    own = {each.label: each for each in curves_of(machine("8x H100"))}
+    # No link of 450 GB/s carries more, but switches that reduce halve what goes over it.
+    largest = own["all-reduce, 8"]
+    assert 0.5 < 2 * 7 / 8 * largest.sizes[-1] / largest.times[-1] / 450e9 < 2
+
+
+def test_a_machine_that_follows_another_is_off_by_the_same_factors():
+    h100, a100 = machine("8x H100"), machine("8x A100")
+    config = config_of(a100)
+    curve = next(each for each in curves_of(a100) if each.collective == "all-to-all")
+    path = "tiers.node.link.bandwidth"
+    fit = fit_curves(config, [curve], Parameters((parameter_at(config, path),)), starts=1, held_out=False)
+    followed = scaled(fit, h100, [curve])
+    factor = figure_at(fit.calibrated, path) / figure_at(config, path)
+    assert factor != pytest.approx(1.0, rel=1e-3)
+    assert figure_at(followed, path) / figure_at(config_of(h100), path) == pytest.approx(factor, rel=1e-4)
+    assert np.isfinite(predict_curves(followed, [curve])[0]).all()
