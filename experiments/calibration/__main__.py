@@ -2,9 +2,13 @@
 
     python -m experiments.calibration [STUDY ...] [--quick] [--json] [--plot FILE] [--data DIR]
 
-Studies, all of them by default: `single-node` (boxes of 4 or 8, fitted to half of machines and sizes), `transfer`
-(fitted to up to 8 nodes, scored on more), `held-out` (each log of nccl-tests alone, every other size held out), `recovery` (truths
-drawn, data simulated, intervals that should cover them).
+Studies, all of them by default:
+
+- `single-node`: boxes of 4 or 8, fitted to half of machines and sizes;
+- `noise`: the slowest of 8 nodes from runs on 4;
+- `transfer`: fitted to up to 8 nodes, scored on more;
+- `held-out`: each log of nccl-tests alone, every other size held out;
+- `recovery`: truths drawn, data simulated, intervals that should cover them.
 """
 
 import argparse
@@ -19,7 +23,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from experiments.calibration import machines
+from experiments.calibration import machines, noise
 from experiments.calibration.held_out import scores
 from experiments.calibration.logs import logs
 from experiments.calibration.recovery import coverages
@@ -40,6 +44,11 @@ def _single_node(*, quick: bool) -> list[Any]:
         return box_scores(advance, chosen)
 
 
+def _noise(*, quick: bool) -> list[Any]:
+    with progress("noise", total=len(noise.COLLECTIVES)) as advance:
+        return noise.forecasts(advance, quick=quick)
+
+
 def _transfer(*, quick: bool) -> list[Any]:
     systems = SYSTEMS[:1] if quick else SYSTEMS
     with progress("transfer", total=len(systems)) as advance:
@@ -58,6 +67,7 @@ def _recovery(*, quick: bool) -> list[Any]:
 
 STUDIES: dict[str, Callable[..., list[Any]]] = {
     "single-node": _single_node,
+    "noise": _noise,
     "transfer": _transfer,
     "held-out": _held_out,
     "recovery": _recovery,
@@ -66,7 +76,11 @@ STUDIES: dict[str, Callable[..., list[Any]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code, 1 where a study that ran in full misses its target."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.calibration", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.calibration",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("study", nargs="*", choices=STUDIES, help="which; all by default", metavar="STUDY")
     parser.add_argument("--quick", action="store_true", help="few logs, machines and replications")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -95,6 +109,8 @@ def extract(folder: Path) -> None:
     """Writes the figures that the studies carry, from the files of their sources."""
     for found in folder.rglob(machines.RAW):
         machines.extract(found)
+    if next(folder.rglob(noise.RAW), None) is not None:
+        noise.extract(folder)
 
 
 def _good(results: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from rich.table import Table
 
 from experiments.calibration.held_out import Score
+from experiments.calibration.noise import NoiseForecast
 from experiments.calibration.recovery import Coverage
 from experiments.calibration.single_node import ASTRA_SIM, BoxScore
 from experiments.calibration.transfer import Transfer
@@ -58,6 +59,37 @@ def single_node(rows: Sequence[BoxScore]) -> Table:
     return table
 
 
+def noise(rows: Sequence[NoiseForecast]) -> Table:
+    """Of the slowest rank of 8 nodes from 4."""
+    table = _table(
+        "slowest of 8 nodes, forecast from 4; unscaled: as if waiting for more cost nothing",
+        (
+            "collective",
+            "quantile",
+            "measured",
+            "forecast",
+            "90 % interval",
+            "error",
+            "fitted",
+            "error",
+            "unscaled",
+        ),
+    )
+    for each in rows:
+        ends = f"{1e6 * each.low:.0f} .. {1e6 * each.high:.0f}"
+        times = f"{1e6 * each.measured:.0f} us", f"{1e6 * each.forecast:.0f} us", ends
+        table.add_row(
+            each.collective,
+            f"{each.level:g}",
+            *times,
+            _signed(each.error),
+            each.family,
+            _signed(each.fitted_error),
+            _signed(each.unscaled_error),
+        )
+    return table
+
+
 def recovery(rows: Sequence[Coverage]) -> Table:
     """Of truths drawn."""
     table = _table("90 % intervals that hold the truth", ("what", "parameter", "replications", "covered"))
@@ -68,6 +100,7 @@ def recovery(rows: Sequence[Coverage]) -> Table:
 
 TABLES: dict[str, Callable[[Any], Table]] = {
     "single-node": single_node,
+    "noise": noise,
     "transfer": transfers,
     "held-out": held_out,
     "recovery": recovery,
@@ -83,3 +116,7 @@ def _table(title: str, headings: Sequence[str]) -> Table:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.1f} %"
