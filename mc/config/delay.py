@@ -11,8 +11,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, cast
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from mc.config.checks import require_one_of, require_sum_of_one
+from mc.config.measured import unfit
 from mc.config.quantities import PositiveRatio, Probability, Quantity, Ratio, SignedRatio, Time
-from mc.document import StrictModel
+from mc.document import StrictModel, located
 
 Q = TypeVar("Q")
 
@@ -111,7 +112,15 @@ class EmpiricalDelay(_Family[Q], Generic[Q]):
 
     family: Literal["empirical"]
     samples: Annotated[tuple[Q, ...], Field(strict=False, min_length=2)]
-    tail_fraction: Annotated[Ratio, Field(lt=1)] = 0.1
+    tail_fraction: Annotated[Ratio, Field(gt=0, lt=1)] = 0.1
+
+    @model_validator(mode="after")
+    def _can_be_fitted(self) -> "EmpiricalDelay[Q]":
+        found = unfit(cast(tuple[float, ...], self.samples), self.tail_fraction)
+        if found is not None:
+            name, text = found
+            raise located("EmpiricalDelay", [((name,), text)])
+        return self
 
 
 class MixtureComponent(StrictModel, Generic[Q]):

@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from mc.config.measured import unfit
 from mc.delays.base import AbstractDelay
 from mc.delays.checks import ParameterError, scalar
 from mc.delays.numerics import LOG_ODDS_SPAN, log_odds, log_survival_of_odds
 from mc.delays.pareto import GeneralisedPareto
 
-_FEWEST_EXCESSES = 20
 _MOST_KNOTS = 2048
 # Ties are spread, and the law ended below its smallest sample, over this part of a value: about four float32
 # steps.
@@ -46,22 +46,11 @@ class Empirical(AbstractDelay):
         ordered = np.sort(np.asarray(samples, np.float64).ravel())
         if not (0 < tail_fraction < 1):
             raise ParameterError(f"tail_fraction: expected a share between 0 and 1; got {tail_fraction}")
-        if ordered.size * tail_fraction < _FEWEST_EXCESSES:
-            least = int(np.ceil(_FEWEST_EXCESSES / tail_fraction))
-            raise ParameterError(
-                f"samples: expected at least {least} to fit a tail to {tail_fraction:.0%} of them; got {ordered.size}"
-            )
-        if not np.isfinite(ordered).all() or ordered[0] <= 0:
-            raise ParameterError(
-                f"samples: expected positive finite times; got {ordered[0]} to {ordered[-1]}"
-            )
+        found = unfit(ordered.tolist(), tail_fraction)
+        if found is not None:
+            raise ParameterError(": ".join(found))
         threshold = np.quantile(ordered, 1 - tail_fraction)
         excess = ordered[ordered > threshold] - threshold
-        if excess.size < _FEWEST_EXCESSES:
-            raise ParameterError(
-                f"samples: expected {_FEWEST_EXCESSES} times above the {1 - tail_fraction:.0%} quantile; "
-                f"got {excess.size} above {threshold:g} s: too many are equal, choose another tail_fraction"
-            )
         # Imported here because it takes a second, and only measured times need it.
         from scipy import stats
 

@@ -138,7 +138,9 @@ def fit_curve(table: QuantileTable) -> SlownessCurve | None:
     for degree in _DEGREES:
         fit = chebyshev.chebfit(at, wanted.T, degree, w=weight)
         if np.all(np.abs(chebyshev.chebval(at, fit) - wanted) <= _AGREEMENT):
-            powers = np.stack([chebyshev.cheb2poly(column)[::-1] for column in fit.T], axis=1)
+            # Leading coefficients that are exactly 0 are left out: a noise that is one factor has none.
+            columns = [chebyshev.cheb2poly(column) for column in fit.T]
+            powers = np.stack([np.pad(each, (0, degree + 1 - len(each)))[::-1] for each in columns], axis=1)
             return SlownessCurve(jnp.asarray(powers, jnp.result_type(float)))
     return None
 

@@ -11,6 +11,11 @@ def jitter(text, write):
     return load_cluster("noisy.yaml").noise.jitter
 
 
+# As many as a tail is fitted to.
+NUMBERS = range(101, 301)
+TIMES = "[" + ", ".join(f"{each} us" for each in NUMBERS) + "]"
+TIMES_IN_SECONDS = tuple(pytest.approx(each * 1e-6) for each in NUMBERS)
+
 GOOD = [
     ("{family: constant, value: 3 us}", {"value": 3e-6}),
     ("{family: exponential, mean: 3 us, shift: 1 us}", {"mean": 3e-6, "shift": 1e-6}),
@@ -20,7 +25,7 @@ GOOD = [
     ("{family: gamma, shape: 2, scale: 3 us}", {"shape": 2.0, "scale": 3e-6}),
     ("{family: weibull, scale: 3 us, shape: 0.7}", {"scale": 3e-6, "shape": 0.7}),
     ("{family: pareto, scale: 3 us, shape: -0.1}", {"scale": 3e-6, "shape": -0.1, "shift": 0.0}),
-    ("{family: empirical, samples: [1 us, 2 us]}", {"samples": (1e-6, 2e-6), "tail_fraction": 0.1}),
+    (f"{{family: empirical, samples: {TIMES}}}", {"samples": TIMES_IN_SECONDS, "tail_fraction": 0.1}),
 ]
 
 
@@ -85,6 +90,18 @@ BAD = [
     (
         "{family: empirical, samples: [1 us]}",
         "3:40: noise.jitter.samples: expected at least 2 items; got a list of 1",
+    ),
+    (
+        "{family: empirical, samples: [1 us, 2 us]}",
+        "3:40: noise.jitter.samples: expected at least 200 to fit a tail to 0.1 of them; got 2",
+    ),
+    (
+        f"{{family: empirical, samples: [{', '.join(['1 us'] * 300)}]}}",
+        "3:40: noise.jitter.samples: expected 20 values above the quantile 0.9; got 0 above 1e-06: too many are equal",
+    ),
+    (
+        f"{{family: empirical, samples: [0 us, {TIMES[1:]}}}",
+        "3:40: noise.jitter.samples: expected positive finite values; got 0 to 0.0003",
     ),
     ("{family: empirical, samples: [1 us, 2]}", "3:47: noise.jitter.samples.1: expected a time"),
     (

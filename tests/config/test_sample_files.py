@@ -7,6 +7,9 @@ from mc.config.sample_files import MAXIMUM_SAMPLES
 from mc.document import ConfigError
 from mc.document.reader import MAXIMUM_BYTES
 
+# As many as a tail needs beside the two that are looked at.
+MORE = [4e-6 + 1e-8 * place for place in range(40)]
+
 
 def load(text, write):
     write("noisy.yaml", f"extends: cluster.yaml\nnoise:\n  jitter: {{family: empirical, {text}}}\n")
@@ -14,30 +17,33 @@ def load(text, write):
 
 
 def test_samples_come_from_the_file_beside(write):
-    write("data/x.csv", "time\n1 us\n\n2.5 us\n")
-    write("data/base.yaml", "extends: ../cluster.yaml\nnoise: {jitter: {family: empirical, file: x.csv}}\n")
+    write("data/x.csv", "time\n1 us\n\n2.5 us\n" + "".join(f"{each} s\n" for each in MORE))
+    jitter = "{family: empirical, file: x.csv, tail_fraction: 50 %}"
+    write("data/base.yaml", f"extends: ../cluster.yaml\nnoise: {{jitter: {jitter}}}\n")
     cluster = load_cluster("data/base.yaml")
     assert isinstance(cluster.noise.jitter, EmpiricalDelay)
-    assert cluster.noise.jitter.samples == (1e-6, 2.5e-6)
+    assert cluster.noise.jitter.samples == (1e-6, 2.5e-6, *MORE)
 
 
 def test_column_and_unit(write):
-    write("x.csv", "step, time\n1, 10\n2, 20\n")
-    jitter = load("file: x.csv, column: time, unit: us, tail_fraction: 0", write).noise.jitter
+    write("x.csv", "step, time\n" + "".join(f"{step}, {step}0\n" for step in range(1, 43)))
+    jitter = load("file: x.csv, column: time, unit: us, tail_fraction: 0.5", write).noise.jitter
     assert isinstance(jitter, EmpiricalDelay)
-    assert (jitter.samples, jitter.tail_fraction) == ((1e-5, 2e-5), 0.0)
+    assert (jitter.samples[:2], jitter.tail_fraction) == ((1e-5, 2e-5), 0.5)
 
 
 def test_the_resolved_configuration_stands_alone(write):
-    write("x.csv", "time\n1 us\n2 us\n")
-    cluster = load("file: x.csv", write)
+    write("x.csv", "time\n" + "".join(f"{each} s\n" for each in MORE))
+    cluster = load("file: x.csv, tail_fraction: 0.5", write)
     write("alone/resolved.yaml", resolved_yaml(cluster))
     assert load_cluster("alone/resolved.yaml") == cluster
 
 
 def test_as_many_samples_as_are_allowed_fit_into_a_resolved_file(write):
     """Judged by a fiftieth of them, each among the longest texts that a float can have."""
-    write("x.csv", "time\n" + "1.2345678901234567e-5 us\n" * (MAXIMUM_SAMPLES // 50))
+    write(
+        "x.csv", "time\n" + "".join(f"1.{10**16 + place}e-5 us\n" for place in range(MAXIMUM_SAMPLES // 50))
+    )
     assert 50 * len(resolved_yaml(load("file: x.csv", write))) < MAXIMUM_BYTES
 
 

@@ -146,3 +146,16 @@ def test_ranks_on_several_kinds_of_chips_are_the_slowest_of_all():
         np.testing.assert_allclose(
             look_up(table, 0, WORDS, row), quantile_of_largest(told, odds_of(WORDS)), rtol=2e-5
         )
+
+
+def test_a_group_of_one_factor_beside_one_that_varies_has_a_curve():
+    """Its logarithm 0 is a polynomial without higher powers."""
+    odds = np.linspace(-23, 23, 8193)
+    sound = -special.ndtri_exp(-np.logaddexp(0.0, odds))
+    curve = fit_curve(QuantileTable(jnp.asarray(np.exp([0 * sound, 0.02 * sound]))[None]))
+    assert curve is not None
+    for profile, sigma in enumerate((0.0, 0.02)):
+        coefficients = curve.of_groups(jnp.full((1, 1), profile))
+        found = evaluate_curve(coefficients, jnp.asarray(RANDOM[None, :100], jnp.uint32))
+        wanted = np.exp(sigma * special.ndtri((RANDOM[:100] + 0.5) / 2.0**32))
+        np.testing.assert_allclose(found[0], wanted, rtol=2e-5)
