@@ -57,7 +57,8 @@ def switches(shipped: dict[str, int]) -> list[tuple[Any, dict[str, str]]]:
         config = load_experiment(name, keys)
         variants, impossible = variants_of(name, keys, default_switches(config))
         reasons = {title: error.problems[0].message for title, error in impossible.items()}
-        found.append((try_mitigations(config, variants), reasons))
+        tried = try_mitigations(config, variants, skip=True)
+        found.append((tried, reasons | dict(tried.impossible)))
     return found
 
 

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from mc.advise.allocate import STEPS, Allocation, BudgetError, Priced, allocate
+from mc.advise.checks import check_step
 from mc.config import ExperimentConfig
 from mc.document import did_you_mean
 from mc.energy import EnergyError, StepEnergy, design
@@ -146,6 +147,7 @@ def spend(
     """
     if config.model.transformer is None:
         raise BudgetError("expected a model with a `transformer`; got `compute` and `exchange`")
+    check_step(config)
     quiet, cluster = build_quiet(config), build_cluster(config.cluster)
     if len(quiet.chips.chips) > 1:
         raise BudgetError("cluster: expected chips of one kind; got several")

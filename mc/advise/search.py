@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mc.advise.bound import FreePrices, ManyVolumes, VolumePrices, Work, makespan_bound, skeleton, work_of
+from mc.advise.checks import check_step
 from mc.advise.space import ZERO, Candidate, Layout, Mapping, Refused, space_of
 from mc.collectives import CollectiveError
 from mc.config import ExperimentConfig
@@ -160,6 +161,7 @@ def search(
     Raises:
         InputError: the experiment has no plans, or none of them fits.
     """
+    check_step(config)
     return _Search(config, count, within, objective, advance).run()
 
 
@@ -169,6 +171,7 @@ def plans_in(config: ExperimentConfig) -> int:
     Raises:
         SpaceError: as `space_of`.
     """
+    check_step(config)
     space, refused = space_of(config), Refused()
     for _ in space.mappings(refused):
         pass

@@ -21,6 +21,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
+from mc.advise.checks import check_step
 from mc.config import ExperimentConfig
 from mc.config.axes import Axes
 from mc.errors import InputError
@@ -120,6 +121,7 @@ def worth(config: ExperimentConfig, advance: Advance = lambda done, of: None) ->
     """
     if config.model.transformer is None:
         raise WorthError("expected a model with a `transformer`; got `compute` and `exchange`")
+    check_step(config)
     quiet, cluster = build_quiet(config), build_cluster(config.cluster)
     chip, *others = quiet.chips.chips
     if others:

@@ -66,7 +66,8 @@ def mitigations(
         raise next(iter(impossible.values()))
     refused = {name: error.problems[0].message for name, error in impossible.items()}
     with progress("sampling", total=experiment.run.samples * (1 + len(variants))) as advance:
-        found = try_mitigations(experiment, variants, advance)
+        found = try_mitigations(experiment, variants, advance, skip=tries is None)
+    refused |= found.impossible
     if plot is not None:
         plot_mitigations(plot, found)
     if as_json:

@@ -182,6 +182,7 @@ class ExperimentConfig(StrictModel):
             mitigations=self.mitigations,
             plan=self.plan,
             trains_transformer=self.model.transformer is not None,
+            has_experts=self.model.transformer is not None and self.model.transformer.experts is not None,
             noise=self.cluster.noise,
             failures=self.failures,
             cluster_size=self.cluster.size,

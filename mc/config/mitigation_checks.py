@@ -20,6 +20,7 @@ class Asked:
         mitigations: the switches.
         plan: who does what.
         trains_transformer: whether workers are replicas; ranks otherwise.
+        has_experts: whether the transformer has.
         noise: of the cluster.
         failures: of chips.
         cluster_size: chips that there are.
@@ -33,6 +34,7 @@ class Asked:
     mitigations: MitigationsConfig
     plan: PlanConfig
     trains_transformer: bool
+    has_experts: bool
     noise: NoiseConfig
     failures: FailuresConfig | None
     cluster_size: int
@@ -117,10 +119,7 @@ def _of_transformers(asked: Asked) -> _Found:
     told, plan = asked.mitigations, asked.plan
     for name in ("local_steps", "delayed_sync"):
         if getattr(told, name):
-            yield (
-                name,
-                "expected a model with `compute` and `exchange`; got a `transformer`, whose replicas meet in every step",
-            )
+            yield from ((name, text) for text in _meeting_in_every_step(asked))
     apart = ("drop_slowest", "backup_workers")
     if (plan.tp * plan.cp) % (plan.etp * plan.ep):
         for name in apart:
@@ -136,6 +135,26 @@ def _of_transformers(asked: Asked) -> _Found:
                 name,
                 f"expected chips of one kind with a `transformer`; the cluster has {asked.kinds} kinds",
             )
+
+
+def _meeting_in_every_step(asked: Asked) -> Iterator[str]:
+    """Why replicas, or the ranks of one, reduce gradients in every step."""
+    plan = asked.plan
+    if plan.zero:
+        yield (
+            "expected `plan.zero: 0`, since replicas that shard their optimizer's states meet in every step; "
+            f"got {plan.zero}"
+        )
+    if plan.cp > 1:
+        yield (
+            "expected `plan.cp: 1`, since ranks that share sequences reduce gradients in every step; "
+            f"got {plan.cp}"
+        )
+    if asked.has_experts and plan.etp * plan.ep != plan.tp * plan.cp:
+        yield (
+            "expected experts that each replica has once, etp x ep = tp x cp, since their copies reduce gradients in every step; "
+            f"got {plan.etp * plan.ep} and {plan.tp * plan.cp}"
+        )
 
 
 def _text(some: int | float) -> str:

@@ -101,6 +101,11 @@ class MitigationsConfig(StrictModel):
         return self.local_steps or 1
 
     @property
+    def staleness(self) -> int:
+        """By how many an exchange may be late."""
+        return self.delayed_sync or 0
+
+    @property
     def backups(self) -> int:
         """Workers beyond those that are needed."""
         return self.backup_workers or 0

@@ -41,7 +41,7 @@ def mitigated(config: ExperimentConfig, built: Built) -> Step | MitigatedStep:
         dropped=config.dropped,
         removed=config.removed,
         local_steps=told.steps,
-        staleness=told.delayed_sync or 0,
+        staleness=told.staleness,
         method=config.run.method,
     )
     if config.run.method == "grid" and (waiting.every_rank or (waiting.dropped and waiting.levels is None)):

@@ -42,6 +42,7 @@ from mc.training import (
     lockstep,
     mean_attention,
     number_of_profiles,
+    seldom,
     table_of,
     tabulate_slowness,
     times_of_mixes,
@@ -66,7 +67,8 @@ class QuietStep:
         times: of passes, by kind of chip and by mix.
         prices: of messages.
         mean_attention: work of attention in documents, over that of full length.
-        breakdown: of the step, with experts at their mean load and documents at their mean work.
+        breakdown: of the step, with experts at their mean load and documents at their mean work; where replicas exchange seldom
+            or late, of one of the steps from an exchange to the next.
     """
 
     plan: Plan
@@ -98,6 +100,8 @@ class TrainingStep:
         step_messages: of the step, that cross them.
         every_rank: whether every rank has to be drawn, since no two have the same persistent factor.
         dropped: how many replicas nobody waits for.
+        steps: from one exchange to the next.
+        staleness: by how many exchanges may be late.
     """
 
     quiet: QuietStep
@@ -114,6 +118,8 @@ class TrainingStep:
     step_messages: tuple[StepMessage, ...]
     every_rank: bool
     dropped: int = 0
+    steps: int = 1
+    staleness: int = 0
 
     @cached_property
     def is_random(self) -> bool:
@@ -126,6 +132,11 @@ class TrainingStep:
     @property
     def remembers(self) -> bool:
         """Whether steps of one realisation have something in common."""
+        return self.stays or bool(self.staleness)
+
+    @property
+    def stays(self) -> bool:
+        """Whether something of the cluster, or of the data, stays during a realisation."""
         return (
             len(self.profiles) > 1
             or bool(np.ptp(self.factor) > 0)
@@ -153,6 +164,8 @@ def build_quiet(config: ExperimentConfig) -> QuietStep:
     if documents is not None:
         mean = mean_attention(documents.median, documents.sigma, plan.sequence_length)
     breakdown = evaluate_mixes(chips, times, plan, shape, prices, attention=mean)
+    told = config.mitigations
+    breakdown = seldom(breakdown, told.steps, told.staleness)
     return QuietStep(plan, shape, together, chips, times, prices, mean, breakdown)
 
 
@@ -171,7 +184,7 @@ def build_training(
     Raises:
         InputError: the plan cannot be, does not fit into memory, or the cluster cannot carry it.
     """
-    quiet = build_quiet(config)
+    quiet, told = build_quiet(config), config.mitigations
     plan, shape, together, chips, prices = quiet.plan, quiet.shape, quiet.lockstep, quiet.chips, quiet.prices
     loads, layers = load_laws(shape, plan)
     documents = plan.documents
@@ -228,6 +241,8 @@ def build_training(
         step_messages=step_messages(tiers, quiet.breakdown.times, plan, prices.tier),
         every_rank=every_rank,
         dropped=config.dropped,
+        steps=told.steps,
+        staleness=told.staleness,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from mc.config import ExperimentConfig, load_experiment
 from mc.document import ConfigError
+from mc.errors import InputError
 from mc.estimate import Estimate
 from mc.experiment.run import run
 from mc.goodput import build_failures, goodput
@@ -52,12 +53,14 @@ class Mitigations:
         chips: that it holds as it is.
         result: its steps as it is.
         tried: the least p99 first.
+        impossible: what cannot be built, by what is done, with the reason.
     """
 
     name: str
     chips: int
     result: RunResult
     tried: tuple[Tried, ...]
+    impossible: Mapping[str, str]
 
 
 def default_switches(config: ExperimentConfig) -> tuple[tuple[str, ...], ...]:
@@ -77,6 +80,10 @@ def default_switches(config: ExperimentConfig) -> tuple[tuple[str, ...], ...]:
         tried += [("plan.algorithm=hierarchical",)] if config.plan.algorithm != "hierarchical" else []
     else:
         tried += [("plan.bucket=25 MB",), ("plan.bucket=1 GB",)]
+        # Replicas that shard state cannot go on without each other.
+        whole = ("plan.zero=0",) if config.plan.zero else ()
+        tried += [whole] if whole else []
+        tried += [(*whole, "mitigations.local_steps=4"), (*whole, "mitigations.delayed_sync=1")]
     noise = config.cluster.noise
     if noise.persistent is not None or noise.slow_chips is not None:
         # What is left after 0.5 % are gone has to be whole nodes too.
@@ -119,7 +126,11 @@ def variants_of(
 
 
 def try_mitigations(
-    config: ExperimentConfig, variants: Mapping[str, ExperimentConfig], advance: Advance = lambda count: None
+    config: ExperimentConfig,
+    variants: Mapping[str, ExperimentConfig],
+    advance: Advance = lambda count: None,
+    *,
+    skip: bool = False,
 ) -> Mitigations:
     """Draws an experiment and variants of it under the same noise.
 
@@ -127,17 +138,24 @@ def try_mitigations(
         config: as it is.
         variants: by what is done.
         advance: told how many more steps are drawn.
+        skip: whether to go on without variants that cannot be built, as those that do not fit into memory.
 
     Raises:
         InputError: one of them cannot be built.
     """
     base = run(config, advance=advance)
-    tried = []
+    tried, impossible = [], {}
     for name, variant in variants.items():
-        found = compare(base, run(variant.model_copy(update={"run": config.run}), advance=advance))
-        tried.append(_tried(name, found, config, variant))
+        try:
+            drawn = run(variant.model_copy(update={"run": config.run}), advance=advance)
+        except InputError as error:
+            if not skip:
+                raise
+            impossible[name] = " ".join(str(error).split())
+            continue
+        tried.append(_tried(name, compare(base, drawn), config, variant))
     tried.sort(key=lambda each: each.found.times["p99"].after)
-    return Mitigations(config.name, config.chips, base, tuple(tried))
+    return Mitigations(config.name, config.chips, base, tuple(tried), impossible)
 
 
 def _tried(name: str, found: Comparison, config: ExperimentConfig, variant: ExperimentConfig) -> Tried:

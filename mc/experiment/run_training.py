@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,22 +18,12 @@ from mc.experiment.build_training import QuietStep, TrainingStep
 from mc.experiment.devices import on_all_devices
 from mc.experiment.training_draws import TrainingDraws, draws_of_training
 from mc.experiment.training_links import Disturbed
+from mc.experiment.training_steps import DrawnOf, Replicas, drawn_of, replica_times, step_times
 from mc.goodput import build_failures, goodput
 from mc.parallel import Plan, memory, recomputed_share
-from mc.pipeline import Finish
 from mc.results import GoodputSummary, TrainingSummary
-from mc.training import (
-    LinksNow,
-    Meeting,
-    Noise,
-    Realisation,
-    Sampling,
-    Sent,
-    Work,
-    batch_of,
-    ending,
-    pipelines,
-)
+from mc.step import late_exchanges
+from mc.training import LinksNow, Realisation, Sampling
 from mc.transformer import flops, parameters
 
 # Of the waterfall, after those of a step without noise.
@@ -71,7 +62,7 @@ def draw_all(draws: TrainingDraws, samples: int, advance: Advance) -> Drawn:
     step = draws.step
     breakdown = step.quiet.breakdown
     begun = time.perf_counter()
-    if not step.is_random and not step.remembers:
+    if not step.is_random and not step.stays:
         # Nothing differs from one step to the next.
         times = np.full((3, draws.realisations, draws.per_realisation), breakdown.step)
         advance(samples)
@@ -88,48 +79,45 @@ def draw_all(draws: TrainingDraws, samples: int, advance: Advance) -> Drawn:
     return Drawn(step, parts, sampling_s)
 
 
-class DrawnOf(eqx.Module):
-    """What steps are drawn of, and compiled for: the numbers of a step."""
-
-    meeting: Meeting
-    work: Work
-    noise: Noise
-    sent: Sent | None
-    dropped: int = eqx.field(static=True, default=0)
-
-
-def drawn_of(draws: TrainingDraws) -> DrawnOf:
-    """The numbers that steps are drawn of."""
-    step = draws.step
-    meeting = jax.tree.map(jnp.asarray, step.quiet.breakdown.meeting)
-    return DrawnOf(meeting, step.work, step.noise, step.sent, step.dropped)
-
-
 def _draw(draws: TrainingDraws, samples: int, advance: Advance) -> Floats:
     """Steps with the noise of ranks, with that and loads, and with all; [3, realisations, steps]."""
-    step, call, per_realisation = draws.step, draws.call, draws.per_realisation
+    step, call, rounds = draws.step, draws.call, draws.rounds
     model, draw = drawn_of(draws), eqx.filter_jit(_steps)
-    drawn = np.empty((3, draws.realisations, draws.calls * call))
+    found = np.empty((3, draws.realisations, draws.per_realisation))
+    total = draws.realisations * rounds
     for realisation in range(draws.realisations):
+        drawn = []
         for index in range(draws.calls):
             met = draws.met(realisation, index)
-            found = draw(
-                step.timetable,
-                model,
-                met.kept,
-                met.links,
-                met.messages,
-                met.key,
-                met.sample,
-                draws.piece,
-                draws.method,
+            drawn.append(
+                draw(
+                    step.timetable,
+                    model,
+                    met.kept,
+                    met.links,
+                    met.messages,
+                    met.key,
+                    met.sample,
+                    draws.piece,
+                    draws.method,
+                    late=bool(step.staleness),
+                )
             )
-            drawn[:, realisation, index * call : (index + 1) * call] = np.asarray(found, np.float64)
-            done = realisation * per_realisation + min((index + 1) * call, per_realisation)
-            before = realisation * per_realisation + min(index * call, per_realisation)
-            total = draws.realisations * per_realisation
+            done = realisation * rounds + min((index + 1) * call, rounds)
+            before = realisation * rounds + min(index * call, rounds)
             advance(samples * done // total - samples * before // total)
-    return drawn[:, :, :per_realisation]
+        whole = jax.tree.map(lambda *parts: np.concatenate(parts, axis=-1)[..., :rounds], *drawn)
+        found[:, realisation] = _sequence(whole, step) if isinstance(whole, Replicas) else whole
+    return found
+
+
+def _sequence(whole: Replicas, step: TrainingStep) -> Floats:
+    """The steps of a realisation whose exchanges may be late."""
+    own = jnp.moveaxis(jnp.asarray(whole.own), -1, 0)
+    took = late_exchanges(
+        lambda index: own[index], jnp.asarray(whole.exchange), step.staleness, own.shape[-1]
+    )
+    return np.asarray(took, np.float64) / step.steps
 
 
 def _steps(
@@ -142,14 +130,17 @@ def _steps(
     sample: Array,
     piece: int,
     method: Sampling,
-) -> Float[Array, "3 samples"]:
+    *,
+    late: bool,
+) -> Float[Array, "3 samples"] | Replicas:
     pieces = sample.size // piece
+    times = replica_times if late else step_times
 
     def cut(values: Array) -> Array:
-        return jnp.moveaxis(values.reshape(*values.shape[:-1], pieces, piece), -2, 0)
+        return jnp.moveaxis(values.reshape(*values.shape[:-1], pieces, -1), -2, 0)
 
-    def one(own: tuple[Array, LinksNow | None, Disturbed | None]) -> Float[Array, "3 piece"]:
-        numbers, now, late = own
+    def one(own: tuple[Array, LinksNow | None, Disturbed | None]) -> Any:
+        numbers, now, added = own
         without = eqx.tree_at(
             lambda each: (each.noise.load, each.noise.documents),
             model,
@@ -157,82 +148,24 @@ def _steps(
             is_leaf=lambda leaf: leaf is None,
         )
         even = Realisation(kept.profile, kept.factor, jnp.ones_like(kept.load))
-        ranks = step_times(timetable, without, even, None, None, key, numbers, method)
+        ranks = times(timetable, without, even, None, None, key, numbers, method)
         has_loads = bool(model.noise.load) or model.noise.documents is not None
         loads = ranks
         if has_loads:
-            loads = step_times(timetable, model, kept, None, None, key, numbers, method)
+            loads = times(timetable, model, kept, None, None, key, numbers, method)
         everything = loads
         if now is not None:
-            everything = step_times(timetable, model, kept, now, late, key, numbers, method)
-        return jnp.stack([ranks, loads, everything])
+            everything = times(timetable, model, kept, now, added, key, numbers, method)
+        return jax.tree.map(lambda *variants: jnp.stack(variants), ranks, loads, everything)
 
     whole = (cut(sample), *jax.tree.map(cut, (links, disturbed)))
     found = on_all_devices(lambda own: jax.lax.map(one, own), whole)
-    return jnp.moveaxis(found, 0, 1).reshape(3, -1)
 
+    def joined(leaf: Array) -> Array:
+        """[pieces, ..., piece] to [..., samples]."""
+        return jnp.moveaxis(leaf, 0, -2).reshape(*leaf.shape[1:-1], -1)
 
-def step_times(
-    timetable,
-    model: DrawnOf,
-    kept: Realisation,
-    links: LinksNow | None,
-    disturbed: Disturbed | None,
-    key: PRNGKeyArray,
-    sample: Array,
-    method: Sampling,
-) -> Float[Array, " samples"]:
-    """Seconds of these steps; differentiable in the floats of `model`, and in what links add."""
-    realisation = Realisation(kept.profile, kept.factor, kept.load, links)
-    finish = pipelines(
-        timetable, model.work, model.noise, model.sent, realisation, key, sample, method=method
-    )
-    return _ended(model.meeting, timetable, finish, kept.profile.shape[1], disturbed, model.dropped)
-
-
-def _ended(
-    meeting: Meeting,
-    timetable,
-    finish: Finish,
-    replicas: int,
-    late: Disturbed | None,
-    dropped: int,
-) -> Float[Array, " piece"]:
-    # Those replicas are dropped whose pipelines are done last, whatever their single gradients are.
-    done = batch_of(finish.makespan, replicas)
-    in_time = jnp.argsort(jnp.argsort(done, axis=-1), axis=-1) < replicas - dropped
-
-    def slowest(values: Array) -> Array:
-        of_replicas = batch_of(values, replicas)
-        if not dropped:
-            return jnp.max(of_replicas, axis=-1)
-        kept = jnp.broadcast_to(in_time, of_replicas.shape)
-        return jnp.max(jnp.where(kept, of_replicas, -jnp.inf), axis=-1)
-
-    def by_chunk(values: Array) -> list[list[Array]]:
-        reduced = slowest(values)
-        return [[reduced[:, chunk] for chunk in range(timetable.chunks)]]
-
-    end = slowest(finish.end)
-    added = late or Disturbed(jnp.zeros_like(end), jnp.zeros_like(end), jnp.zeros(end.shape[1:]))
-    # All stages are one entry.
-    together = replace(
-        meeting,
-        reduce=meeting.reduce + added.reduce,
-        earlier=meeting.earlier + added.reduce,
-        gather=meeting.gather + added.gather,
-        blocking=meeting.blocking | {"links": added.blocking},
-        free=(jnp.stack([jnp.asarray(each) for each in meeting.free])[:, None],),
-    )
-    return ending(
-        together,
-        makespan=slowest(finish.makespan),
-        end=[end],
-        first_start=by_chunk(finish.first_start),
-        gradient_end=by_chunk(finish.gradient_end),
-        gradient_duration=by_chunk(finish.gradient_duration),
-        across=lambda values: jnp.max(values, axis=0),
-    ).step
+    return jax.tree.map(joined, found)
 
 
 def summary(config: ExperimentConfig, drawn: Drawn, mean: Estimate) -> TrainingSummary:

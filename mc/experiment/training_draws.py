@@ -19,6 +19,7 @@ from mc.experiment.build_training import TrainingStep, build_training
 from mc.experiment.training_links import Disturbed, draw_states, draw_step_messages
 from mc.pipeline import batch_for
 from mc.random import stream
+from mc.step import warm_up
 from mc.training import LinksNow, Realisation, Sampling
 
 # Samples per compiled call.
@@ -31,10 +32,11 @@ class Met:
 
     Attributes:
         kept: stays during a realisation.
-        links: between stages and within them; None where nothing disturbs them.
+        links: between stages and within them; None where nothing disturbs them. Where replicas exchange every H steps, those of
+            all H of each sample.
         messages: of the step; likewise.
         key: of the realisation.
-        sample: numbers of the steps.
+        sample: numbers of the steps, or of rounds of H.
     """
 
     kept: Realisation
@@ -59,10 +61,12 @@ class TrainingDraws:
         step: what is drawn of.
         key: root key of the run.
         realisations: of the cluster.
-        per_realisation: steps of each.
+        per_realisation: steps of each, or rounds of them.
         method: how slowest ranks are drawn.
         piece: steps worked out at a time.
         call: steps per compiled call, a whole number of pieces.
+
+    Rounds of a sequence whose exchanges may be late begin with some that are thrown away.
     """
 
     step: TrainingStep
@@ -74,13 +78,18 @@ class TrainingDraws:
     call: int
 
     @property
+    def rounds(self) -> int:
+        """Of each realisation, with those that are thrown away."""
+        return self.per_realisation + _early(self.step)
+
+    @property
     def calls(self) -> int:
         """Compiled calls per realisation."""
-        return -(-self.per_realisation // self.call)
+        return -(-self.rounds // self.call)
 
     @cached_property
     def _states(self) -> list[NDArray[np.float64] | None]:
-        steps = self.calls * self.call
+        steps = self.calls * self.call * self.step.steps
         return [
             None
             if each.links is None
@@ -98,13 +107,24 @@ class TrainingDraws:
             factor=jnp.asarray(step.factor[realisation]),
             load=jnp.asarray(step.load[realisation]),
         )
-        chosen = slice(index * self.call, (index + 1) * self.call)
-        sample = jnp.arange(chosen.start, chosen.stop, dtype=jnp.uint32)
+        first, last = index * self.call, (index + 1) * self.call
+        # What is thrown away has numbers that nothing else has, and the rest those that it has without.
+        numbers = np.arange(first, last) - _early(step)
+        sample = jnp.asarray(numbers.astype(np.uint32))
         if not step.tiers:
             return Met(kept, None, None, own, sample)
+        chosen = slice(first * step.steps, last * step.steps)
+        each_step = jnp.asarray(
+            (numbers[:, None] * step.steps + np.arange(step.steps)).astype(np.uint32).ravel()
+        )
         counts = [None if each is None else each[realisation, chosen] for each in self._states]
-        now = draw_states(step.tiers, counts, own, sample)
-        return Met(kept, now.now, draw_step_messages(step.step_messages, now, own, sample), own, sample)
+        now = draw_states(step.tiers, counts, own, each_step)
+        return Met(kept, now.now, draw_step_messages(step.step_messages, now, own, each_step), own, sample)
+
+
+def _early(step: TrainingStep) -> int:
+    """Rounds of a sequence that are thrown away."""
+    return warm_up(step.staleness) if step.staleness else 0
 
 
 def draws_of_training(
@@ -129,6 +149,6 @@ def draws_of_training(
     realisations = most if step.remembers else 1
     per_realisation = -(-config.run.samples // realisations)
     piece = max(1, batch_for(step.timetable) // step.quiet.lockstep.replicas)
-    call = min(-(-per_realisation // piece) * piece, max(1, _CALL // piece) * piece)
+    call = min(-(-(per_realisation + _early(step)) // piece) * piece, max(1, _CALL // piece) * piece)
     method: Sampling = "direct" if step.every_rank or config.run.method == "direct" else "exact"
     return TrainingDraws(step, key, realisations, per_realisation, method, piece, call)

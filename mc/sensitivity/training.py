@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from mc.config import ExperimentConfig
 from mc.config.figures import Figure, figures, with_figures
 from mc.errors import InputError
-from mc.experiment.run_training import DrawnOf, drawn_of, step_times
 from mc.experiment.training_draws import Met, TrainingDraws, draws_of_training
+from mc.experiment.training_steps import DrawnOf, drawn_of, step_times
 from mc.sensitivity.derivatives import Elasticity, pathwise
 from mc.training import Realisation, Sampling
 

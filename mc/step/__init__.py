@@ -7,6 +7,8 @@ Mitigations of stragglers change who is waited for (`waiting`) and when (`delaye
 
 from mc.step.compute import Compute as Compute
 from mc.step.compute import needs_every_rank as needs_every_rank
+from mc.step.delayed import late_exchanges as late_exchanges
+from mc.step.delayed import warm_up as warm_up
 from mc.step.mitigated import MitigatedStep as MitigatedStep
 from mc.step.persistent import Classes as Classes
 from mc.step.persistent import Persistent as Persistent

@@ -45,15 +45,28 @@ def draw_delayed(
     Returns:
         Steps after the start.
     """
+
+    def drawn(index: Array) -> Float[Array, "1 ranks"]:
+        return times(jax.random.fold_in(key, index))[None]
+
+    return late_exchanges(drawn, exchange, staleness, ranks)
+
+
+def late_exchanges(
+    times: Callable[[Array], Float[Array, "#variants ranks"]],
+    exchange: Float[Array, "variants steps"],
+    staleness: int,
+    ranks: int,
+) -> Float[Array, "variants kept"]:
+    """The same for computing that is known: `times` of the number of a step."""
     variants, steps = exchange.shape
     real = jnp.result_type(float)
 
     def one(state, indexed):
         done, ended = state  # [variants, ranks] and [variants, d + 1], the oldest exchange first
         index, took = indexed
-        drawn = times(jax.random.fold_in(key, index))
         # All times from the end of the last exchange: they stay small.
-        done = jnp.maximum(done, ended[:, :1]) + drawn[None, :]
+        done = jnp.maximum(done, ended[:, :1]) + times(index)
         over = jnp.maximum(jnp.max(done, axis=1), ended[:, -1]) + took
         ended = jnp.concatenate([ended[:, 1:], over[:, None]], axis=1) - over[:, None]
         return (done - over[:, None], ended), over

@@ -88,6 +88,8 @@ def quiet_trainings(group: Group) -> list[Row]:
     first = build_quiet(template)
     if template.serving is not None:
         raise TypeError("they serve")
+    if template.mitigations.local_steps or template.mitigations.delayed_sync:
+        raise TypeError("replicas exchange seldom or late")
     if not all(map(_is_number, group.paths)) or len(first.chips.chips) > 1:
         raise TypeError("more differs than numbers of links and of one kind of chip")
     if any(slowdown != 1 for _, _, slowdown in template.cluster.chip_runs(first.plan.ranks)):

@@ -1,11 +1,15 @@
 """A transformer's step: how long passes take, what disturbs them, and when all replicas are done.
 
 `efficiency`, `roofline`, `prices` and `times` say what a pass takes, `replicas` what happens where replicas meet,
-`evaluate` what a step takes without noise (`evaluate_many` for arrays of numbers), `generations` where chips differ.
+`evaluate` what a step takes without noise (`evaluate_many` for arrays of numbers), `generations` where chips differ, `apart`
+where replicas exchange seldom or late.
 `lockstep`, `slowness`, `unit_noise`, `routing` and `documents` say what disturbs operations, `crossings` and `lateness`
 what disturbs messages; `sampler` draws them (`work`) and runs the pipelines.
 """
 
+from mc.training.apart import alone as alone
+from mc.training.apart import late_exchange as late_exchange
+from mc.training.apart import seldom as seldom
 from mc.training.crossings import crossings as crossings
 from mc.training.documents import attention_law as attention_law
 from mc.training.documents import mean_attention as mean_attention

@@ -67,10 +67,23 @@ def test_what_does_not_go_together_is_refused(keys, text):
     assert text in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["local_steps=4", "delayed_sync=1"])
-def test_replicas_meet_in_every_step(name):
-    with pytest.raises(ConfigError, match="got a `transformer`, whose replicas meet in every step"):
-        load_experiment("configs/llama3-405b-16k.yaml", [f"mitigations.{name}"])
+@pytest.mark.parametrize(
+    ("name", "file", "keys", "text"),
+    [
+        ("local_steps=4", "llama3-405b-16k", [], "expected `plan.zero: 0`, since replicas that shard"),
+        (
+            "delayed_sync=1",
+            "llama3-405b-16k",
+            ["plan.zero=0", "plan.cp=2", "plan.dp=64"],
+            "expected `plan.cp: 1`, since ranks",
+        ),
+        ("local_steps=4", "deepseek-v3", ["plan.zero=0"], "expected experts that each replica has once"),
+    ],
+)
+def test_replicas_that_meet_in_every_step_have_no_local_ones(name, file, keys, text):
+    with pytest.raises(ConfigError) as error:
+        load_experiment(f"configs/{file}.yaml", [*keys, f"mitigations.{name}"])
+    assert f"mitigations.{name.partition('=')[0]}: {text}" in str(error.value)
 
 
 def test_replicas_that_share_experts_are_not_dropped():

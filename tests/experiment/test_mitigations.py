@@ -6,6 +6,7 @@ import pytest
 
 from mc.config import load_experiment
 from mc.experiment import run
+from mc.experiment.build_training import build_quiet
 from mc.experiment.training_draws import draws_of_training
 from mc.experiment.training_noise import persistent_factors
 from mc.training import batch_of, pipelines
@@ -31,6 +32,7 @@ NOISE = """  noise:
     persistent: [{scope: rank, fraction: 20 %, slowdown: 1.5}]
 """
 # Gradients are reduced once all are there, so that a step is the slowest pipeline and the same for all beside.
+FEW = ("run.samples=8", "run.realisations=2")
 REPLICAS = (
     "plan.pp=1",
     "plan.overlap.gradients=false",
@@ -112,6 +114,64 @@ def test_of_replicas_the_slowest_are_dropped(load):
     assert second.mfu.value == pytest.approx(first.mfu.value * speed / 2, rel=1e-6)
 
 
+@pytest.mark.parametrize("hall", ["25 GB/s", "300 MB/s"])
+def test_without_noise_replicas_that_seldom_meet_are_closed_forms(load, hall):
+    """A replica on its own is a job with one replica, and half of the batch."""
+    keys = (f"cluster.tiers.2.link.bandwidth={hall}", "plan.order=[tp, cp, pp, dp]", *FEW)
+    alone = float(build_quiet(load(TRAINING, "plan.ranks=4", "plan.global_batch=2", *keys)).breakdown.step)
+    quiet = build_quiet(load(TRAINING, *keys)).breakdown
+    together, reduce = float(quiet.step), float(quiet.meeting.reduce)
+    assert together > alone
+    # Nothing but gradients crosses the hall.
+    assert quiet.meeting.free == (1.0, 1.0)
+    for key, expected in (
+        ("local_steps=4", (3 * alone + together) / 4),
+        ("delayed_sync=1", max(alone, reduce)),
+        ("delayed_sync=3", max(alone, reduce)),
+    ):
+        found = run(load(TRAINING, *keys, f"mitigations.{key}"))
+        np.testing.assert_allclose(found.samples, expected, rtol=1e-5)
+        assert found.waterfall.total == pytest.approx(expected, rel=1e-5)
+        assert float(
+            build_quiet(load(TRAINING, *keys, f"mitigations.{key}")).breakdown.step
+        ) == pytest.approx(expected)
+    if hall == "300 MB/s":
+        assert reduce > alone
+        both = run(load(TRAINING, *keys, "mitigations.delayed_sync=1", "mitigations.local_steps=8"))
+        np.testing.assert_allclose(both.samples, max(alone, reduce / 8), rtol=1e-5)
+
+
+def test_replicas_that_seldom_meet_are_those_of_every_step(load):
+    """By hand from the same pipelines: sums of steps that are waited for once, and the recursion of late exchanges."""
+    keys = (*REPLICAS, "cluster.tiers.2.link.bandwidth=2 GB/s", "run.samples=12", "run.realisations=2")
+    config = load(noisy(NOISE, TRAINING), *keys)
+    draws = draws_of_training(config, jax.random.key(3, impl="threefry2x32"))
+    step, meeting = draws.step, draws.step.quiet.breakdown.meeting
+    rest = meeting.optimizer + meeting.fixed + sum(meeting.blocking.values())
+    early, count = 32, 6
+
+    def makespans(realisation, numbers):
+        met = draws.met(realisation, 0)
+        number = jax.numpy.asarray(numbers.astype(np.uint32))
+        finish = pipelines(step.timetable, step.work, step.noise, step.sent, met.kept, met.key, number)
+        return np.asarray(batch_of(finish.makespan, 4), np.float64)
+
+    local = run(load(noisy(NOISE, TRAINING), *keys, "mitigations.local_steps=3"))
+    late = run(load(noisy(NOISE, TRAINING), *keys, "mitigations.delayed_sync=2"))
+    for realisation in range(2):
+        rounds = makespans(realisation, np.arange(3 * count)).reshape(count, 3, 4).sum(axis=1).max(axis=1)
+        expected = (rounds + 3 * rest + meeting.reduce) / 3
+        np.testing.assert_allclose(local.samples[realisation], expected, rtol=1e-5)
+        own = makespans(realisation, np.arange(-early - 16, count)) + rest
+        done, ended = np.zeros(4), [0.0, 0.0, 0.0]
+        for each in own:
+            done = np.maximum(done, ended[-3]) + each
+            ended.append(max(done.max(), ended[-1]) + float(meeting.reduce))
+        np.testing.assert_allclose(late.samples[realisation], np.diff(ended)[-count:], rtol=1e-5)
+    # Who is late by chance is not waited for at once.
+    assert late.samples.mean() < run(config).samples.mean()
+
+
 def test_backups_of_replicas_take_chips_and_keep_all_samples(load):
     keys = ("plan.ranks=all", "mitigations.backup_workers=1", "plan.global_batch=6", *REPLICAS)
     config = load(noisy(NOISE, TRAINING), *keys)
@@ -124,8 +184,6 @@ def test_backups_of_replicas_take_chips_and_keep_all_samples(load):
 
 
 def test_without_the_slowest_chips_ranks_have_the_others(load):
-    from mc.experiment.build_training import build_quiet
-
     config = load(noisy(NOISE, TRAINING), "plan.ranks=4", "mitigations.remove_slowest=4", *REPLICAS[:2])
     key = jax.random.key(3, impl="threefry2x32")
     found = persistent_factors(config, build_quiet(config).lockstep, key, 200)
