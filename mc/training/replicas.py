@@ -75,11 +75,6 @@ class Meeting:
     fixed: Number
     free: tuple[Number, ...]
 
-    @property
-    def replicated(self) -> Number:
-        """Seconds of reductions and gathers."""
-        return self.reduce + self.gather
-
 
 def meeting(
     plan: Plan, shape: Transformer, chip: Chip, times: Times, free: Sequence[Number] | None = None
