@@ -11,7 +11,7 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cold_start, direct, exact, pipelines, plans, schedules, sweeps
+from benchmarks import calibration, cold_start, direct, exact, pipelines, plans, schedules, sweeps
 from benchmarks.measure import Finding
 
 _BENCHMARKS = {
@@ -21,6 +21,7 @@ _BENCHMARKS = {
     "pipelines": pipelines.run,
     "plans": plans.run,
     "sweeps": sweeps.run,
+    "calibration": calibration.run,
     "cold-start": cold_start.run,
 }
 
