@@ -8,7 +8,8 @@ Studies, all of them by default:
 - `noise`: the slowest of 8 nodes from runs on 4;
 - `transfer`: fitted to up to 8 nodes, scored on more;
 - `held-out`: each log of nccl-tests alone, every other size held out;
-- `recovery`: truths drawn, data simulated, intervals that should cover them.
+- `recovery`: truths drawn, data simulated, intervals that should cover them;
+- `gradients`: evaluations until a fit is near, with gradients and without.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import numpy as np
 from rich.console import Console
 
 from experiments.calibration import machines, noise
+from experiments.calibration.gradients import costs
 from experiments.calibration.held_out import scores
 from experiments.calibration.logs import logs
 from experiments.calibration.recovery import coverages
@@ -65,12 +67,18 @@ def _recovery(*, quick: bool) -> list[Any]:
     return coverages(20 if quick else 100)
 
 
+def _gradients(*, quick: bool) -> list[Any]:
+    with progress("gradients", total=2) as advance:
+        return costs(advance, quick=quick)
+
+
 STUDIES: dict[str, Callable[..., list[Any]]] = {
     "single-node": _single_node,
     "noise": _noise,
     "transfer": _transfer,
     "held-out": _held_out,
     "recovery": _recovery,
+    "gradients": _gradients,
 }
 
 

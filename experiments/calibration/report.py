@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from experiments.calibration.gradients import Cost
 from experiments.calibration.held_out import Score
 from experiments.calibration.noise import NoiseForecast
 from experiments.calibration.recovery import Coverage
@@ -98,12 +99,31 @@ def recovery(rows: Sequence[Coverage]) -> Table:
     return table
 
 
+def gradients(rows: Sequence[Cost]) -> Table:
+    """What methods cost."""
+    table = _table(
+        "evaluations of the simulator until a fit is near; a gradient counts as four",
+        ("method", "parameters", "near", "fits", "evaluations", "in the end"),
+    )
+    for each in rows:
+        table.add_row(
+            each.method,
+            str(each.parameters),
+            _percent(each.goal),
+            f"{each.reached} of {each.truths}",
+            "-" if each.evaluations is None else f"{each.evaluations:.0f}",
+            _percent(each.left),
+        )
+    return table
+
+
 TABLES: dict[str, Callable[[Any], Table]] = {
     "single-node": single_node,
     "noise": noise,
     "transfer": transfers,
     "held-out": held_out,
     "recovery": recovery,
+    "gradients": gradients,
 }
 
 

@@ -1,15 +1,19 @@
 """The study of calibration: what it fits, and its own yardstick."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.calibration.gradients import GOALS, GRADIENT, Loss, SpentError, costs
 from experiments.calibration.logs import LEAST_SIZES, fittable, logs
 from experiments.calibration.machines import MACHINES, config_of, curves_of, machine
 from experiments.calibration.noise import COLLECTIVES, FEW, LEVELS, MANY, as_measured, extrapolated, slowest
+from experiments.calibration.recovery import GROUP, congested_density
 from experiments.calibration.single_node import scaled
 from experiments.calibration.transfer import SYSTEMS, _lines
 from mc.calibration import Curve, Parameters, fit_curves, parameter_at, predict_curves
 from mc.config.figures import figure_at
+from mc.delays import Lognormal, shared_fate
 
 
 def test_every_log_with_enough_sizes_is_there_once():
@@ -80,3 +84,37 @@ def test_forecasts_of_noise_are_as_near_as_the_documentation_says():
             assert low < found < high
             near.append(abs(found / measured - 1) < 0.15)
     assert near == [True, True, True, False]
+
+
+def test_gradients_reach_what_random_search_does_not():
+    rows = {(each.method, each.goal): each for each in costs(quick=True, problems=(4,))}
+    near = rows["L-BFGS (scipy)", GOALS[-1]]
+    assert near.reached == near.truths
+    assert near.evaluations is not None
+    assert near.evaluations < 100
+    assert rows["random search", GOALS[-1]].reached < near.truths
+
+
+def test_an_evaluation_is_counted_and_a_gradient_as_four():
+    loss = Loss(lambda z, data: (z**2).sum(-1) + 1, lambda z, data: (float(z @ z) + 1, 2 * z), None, 2, 6, 0)
+    loss(np.ones(2))
+    loss.with_gradient(np.ones(2))
+    assert loss.count == 1 + GRADIENT
+    with pytest.raises(SpentError):
+        loss.many(np.ones((2, 2)))
+
+
+def test_the_density_of_a_congested_slowest_is_that_of_its_law():
+    # Beside the engine's laws: the slowest of 4 groups of 8 with a shared fate.
+    median, sigma, share, factor = 1.3, 0.1, 0.2, 1.6
+    law = shared_fate(
+        Lognormal(median, sigma),
+        group=GROUP,
+        groups=4,
+        probabilities=jnp.array([1 - share, share]),
+        slowdowns=jnp.array([1.0, factor]),
+    )
+    times = jnp.array([1.4, 1.6, 2.1, 2.5])
+    x = jnp.array([np.log(median), np.log(sigma), np.log(share / (1 - share)), np.log(factor - 1)])
+    found, expected = congested_density(x, times, jnp.full(4, 4.0)), law.log_density(times)
+    assert np.asarray(found) == pytest.approx(np.asarray(expected), rel=1e-3)
