@@ -36,13 +36,28 @@ def report(
             metavar="FILE", help="Where to write it (.html); into the folder without.", show_default=False
         ),
     ] = None,
+    *,
+    stored: Annotated[
+        bool,
+        typer.Option("--stored", help="Only what the folder holds; computes nothing, and needs no JAX."),
+    ] = False,
+    elasticities: Annotated[
+        bool,
+        typer.Option(
+            "--elasticities",
+            help="Also what 1 % more of each figure does to a run's step; takes about a minute.",
+        ),
+    ] = False,
 ) -> None:
     """Write a report: one HTML file with pictures and tables, without scripts and without network, light and dark.
 
-    A run's distribution and waterfall, a sweep's curves and front, a calibration's fit, or what two runs differ in; each
-    with its configuration, where it came from, and how far to trust it.
+    A run's distribution and waterfall, and what follows from its configuration (more ranks, faster chips, the fastest algorithm;
+    of a plan the network roofline and a step in time); a sweep's curves and front; a calibration's fit; what two runs differ in.
+    Each with its configuration, where it came from, and how far to trust it.
     """
     _check(folder, other, out)
+    if stored and elasticities:
+        raise InputError("--elasticities: expected without `--stored`, since they have to be computed")
     target = out or (folder / _NAME if other is None else other / _NAME_OF_TWO)
     from mc.report.html.page import render
     from mc.results.whole import write_whole
@@ -52,8 +67,11 @@ def report(
         "report",
         str(folder),
         *([] if other is None else [str(other)]),
+        *(["--stored"] if stored else []),
+        *(["--elasticities"] if elasticities else []),
     ]
-    text = render(_page(folder, other, shlex.join(words)))
+    computed = None if stored else elasticities
+    text = render(_page(folder, other, shlex.join(words), elasticities=computed))
     write_whole(target, text)
     print(f"wrote {target} ({len(text.encode()) / 1e3:,.0f} kB)", file=sys.stderr)
 
@@ -74,14 +92,19 @@ def _check(folder: Path, other: Path | None, out: Path | None) -> None:
         raise InputError(f"--out: there is no folder {out.parent}")
 
 
-def _page(folder: Path, other: Path | None, origin: str) -> "Page":
+def _page(folder: Path, other: Path | None, origin: str, *, elasticities: bool | None) -> "Page":
+    # `elasticities` is None where nothing shall be computed.
     from mc.report.html.comparison import comparison_page
     from mc.report.html.run import run_page
     from mc.results import read_run
 
     if other is not None:
+        if elasticities:
+            raise InputError("--elasticities: expected the folder of one run; got two")
         return comparison_page(read_run(folder), read_run(other), origin)
     kind = _kind(folder)
+    if elasticities and kind != RUN:
+        raise InputError(f"--elasticities: expected the folder of a run; got that of a {kind}")
     if kind == SWEEP:
         from mc.report.html.sweep import read_sweep, sweep_page
 
@@ -91,7 +114,12 @@ def _page(folder: Path, other: Path | None, origin: str) -> "Page":
         from mc.results.calibration import read_calibration
 
         return calibration_page(read_calibration(folder), origin)
-    return run_page(read_run(folder), (), origin)
+    record = read_run(folder)
+    if elasticities is None:
+        return run_page(record, (), origin)
+    from mc.cli.reported import sections_of
+
+    return run_page(record, sections_of(record, elasticities=elasticities), origin)
 
 
 def _kind(folder: Path) -> str:

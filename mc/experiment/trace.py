@@ -16,6 +16,7 @@ from mc.errors import InputError
 from mc.experiment.run import run
 from mc.experiment.run_training import draw_all
 from mc.experiment.trace_barrier import barrier_slices
+from mc.experiment.trace_slices import Slices
 from mc.experiment.trace_training import training_slices
 from mc.experiment.training_draws import draws_of_training
 from mc.results import Trace
@@ -37,25 +38,54 @@ def trace(
         InputError: such a quantile there is none, or the experiment is of inference or cannot be built.
     """
     probability = probability_of(step)
+    _check(config)
+    if config.model.transformer is None:
+        result = run(config, advance=advance)
+        target, place = nearest(result.samples, probability)
+        found = barrier_slices(config, result, *place)
+        return _trace(config, step, target, place, float(result.samples[place]), found)
+    draws = draws_of_training(config, jax.random.key(config.run.seed, impl="threefry2x32"))
+    drawn = draw_all(draws, config.run.samples, advance)
+    shape = np.broadcast_shapes(*(np.shape(seconds) for seconds in drawn.parts.values()))
+    samples = sum(drawn.parts.values(), np.zeros(shape))
+    target, place = nearest(samples, probability)
+    return _trace(config, step, target, place, float(samples[place]), training_slices(draws, *place))
+
+
+def trace_of_run(config: ExperimentConfig, samples: NDArray[np.floating], step: str = "p99") -> Trace:
+    """The same of a transformer's run that was drawn already.
+
+    Args:
+        config: the experiment.
+        samples: its steps, (realisations, steps).
+        step: as for `trace`.
+
+    Raises:
+        InputError: as `trace` does.
+    """
+    target, place = nearest(samples, probability_of(step))
+    _check(config)
+    draws = draws_of_training(config, jax.random.key(config.run.seed, impl="threefry2x32"))
+    return _trace(config, step, target, place, float(samples[place]), training_slices(draws, *place))
+
+
+def _check(config: ExperimentConfig) -> None:
     if config.serving is not None:
         raise InputError("trace: expected an experiment of training; got one with `serving`")
     if config.mitigations.is_any:
         raise InputError(
             "trace: expected an experiment without `mitigations`, whose steps wait for all in turn"
         )
-    if config.model.transformer is None:
-        result = run(config, advance=advance)
-        target, place = nearest(result.samples, probability)
-        found = barrier_slices(config, result, *place)
-        sampled = float(result.samples[place])
-    else:
-        draws = draws_of_training(config, jax.random.key(config.run.seed, impl="threefry2x32"))
-        drawn = draw_all(draws, config.run.samples, advance)
-        shape = np.broadcast_shapes(*(np.shape(seconds) for seconds in drawn.parts.values()))
-        samples = sum(drawn.parts.values(), np.zeros(shape))
-        target, place = nearest(samples, probability)
-        found = training_slices(draws, *place)
-        sampled = float(samples[place])
+
+
+def _trace(
+    config: ExperimentConfig,
+    step: str,
+    target: float,
+    place: tuple[int, int],
+    sampled: float,
+    found: Slices,
+) -> Trace:
     return Trace(
         name=config.name,
         quantile=step,

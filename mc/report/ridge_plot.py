@@ -10,7 +10,9 @@ from mc.network_roofline import Load, Ridge
 from mc.report.picture import COLOURS, MARKERS, Panel, label, panel_title, picture, save
 
 # FLOP per byte of dimensions that are drawn; beyond, nothing but a norm is sent.
-_MOST = 1e9
+MOST_INTENSITY = 1e9
+# Points nearer than this factor have their names below each other.
+_APART = 1.5
 
 
 def plot_load(file: Path, name: str, found: Load) -> None:
@@ -21,7 +23,7 @@ def plot_load(file: Path, name: str, found: Load) -> None:
 def load_panel(found: Load) -> Panel:
     """A roof for each tier, and a plan's dimensions on them."""
     roofs = list(dict.fromkeys(point.roof for point in found.points))
-    reach = [point.intensity for point in found.points if point.intensity < _MOST]
+    reach = [point.intensity for point in found.points if point.intensity < MOST_INTENSITY]
     reach += [each.ridge for each in roofs]
     low, high = min(reach, default=1.0) / 3, max(reach, default=10.0) * 3
     names = list(dict.fromkeys(point.dimension for point in found.points))
@@ -34,8 +36,9 @@ def load_panel(found: Load) -> Panel:
             name = f"{label(roof.name)}, {roof.bandwidth / 1e9:,.4g} GB/s"
             axes.plot(at, top, color=colour, lw=1.6, label=name)
             axes.axvline(roof.ridge, color=colour, lw=0.8, ls=(0, (2, 3)))
-        for point in found.points:
-            if point.intensity >= _MOST:
+        last = 0.0
+        for point in sorted(found.points, key=lambda each: each.intensity):
+            if point.intensity >= MOST_INTENSITY:
                 continue
             colour = COLOURS[roofs.index(point.roof) % len(COLOURS)]
             marker = MARKERS[names.index(point.dimension) % len(MARKERS)]
@@ -44,10 +47,11 @@ def load_panel(found: Load) -> Panel:
                 point.dimension,
                 (point.intensity, point.attainable / 1e12),
                 textcoords="offset points",
-                xytext=(0, -14),
+                xytext=(0, -26 if point.intensity < _APART * last else -14),
                 ha="center",
                 fontsize=8.5,
             )
+            last = point.intensity
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("FLOP per byte on the wire")

@@ -20,6 +20,10 @@ from mc.results import RunResult
 _POINTS, _BAND_POINTS = 240, 40
 # Of the tail below which a distribution function looks like 1.
 _REST = 2e-3
+# Of a waterfall's width: beyond, there is no room for words behind a bar.
+_BEHIND = 0.62
+# Of the width of the picture: nearer quantiles are marked without their names.
+_APART = 0.07
 
 
 def distribution_panel(runs: Sequence[RunResult], names: Sequence[str] = ("",)) -> Panel:
@@ -37,7 +41,7 @@ def distribution_panel(runs: Sequence[RunResult], names: Sequence[str] = ("",)) 
             _band(axes, run, ordered, scale, place, survival=False)
             ends += [times[0] / scale, _quantiles(ordered, np.array([1 - _REST]))[0] / scale]
         if len(runs) == 1:
-            _marks(axes, runs[0], scale, upto=max(ends))
+            _marks(axes, runs[0], scale, ends)
         low, high = min(ends), max(ends)
         margin = 0.04 * (high - low) or 0.02 * abs(high) or 1.0
         axes.set_xlim(low - margin, high + margin)
@@ -95,9 +99,9 @@ def waterfall_panel(parts: Mapping[str, float]) -> Panel:
             colour = COLOURS[row % (len(COLOURS) - 1)]
             axes.barh(row, seconds / scale, left=total / scale, color=colour, height=0.65)
             text = f"{number_text(float(f'{seconds / scale:.3g}'))} {unit}, {100 * seconds / whole:.1f} %"
-            # Behind the bar where there is room, else before it, else on it.
+            # Behind the bar where there is room, else where there is most: before it or on it.
             start, end = total / scale, (total + seconds) / scale
-            behind, before = total + seconds < 0.6 * whole, total > 0.45 * whole
+            behind, before = total + seconds < _BEHIND * whole, total > seconds
             place, offset, side = (
                 (end, 4, "left") if behind else (start, -4, "right") if before else (start, 6, "left")
             )
@@ -145,13 +149,17 @@ def _line(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "ls": DASHES[place % len(DASHES)], "lw": 1.8}
 
 
-def _marks(axes: Any, run: RunResult, scale: float, upto: float) -> None:
+def _marks(axes: Any, run: RunResult, scale: float, ends: Sequence[float]) -> None:
+    named = -np.inf
     for key, probability in QUANTILES.items():
         value = getattr(run.estimates, key).value / scale
-        if value > upto:
+        if value > max(ends):
             continue
         axes.plot([value, value], [0, 100 * probability], color=QUIET, lw=0.8, ls=(0, (2, 3)))
         axes.plot(value, 100 * probability, "o", color=INK, ms=4)
+        if value - named < _APART * (max(ends) - min(ends)):
+            continue
+        named = value
         below = {"textcoords": "offset points", "xytext": (4, -12), "fontsize": 8.5}
         axes.annotate(LABELS[key].partition(" ")[0], (value, 100 * probability), **below)
 
