@@ -8,7 +8,8 @@ chip, as it is now. In watts the catalog has some of that:
 
 What has no cost stays as it is, and so does what else a chip draws (idle, hosts). Prices in money are nowhere in the catalog and
 never guessed: they are told, or there is no answer. The step is the one without noise, with all figures of the chip's efficiency as
-they are; it is evaluated for many sets of figures at once (`mc.training.evaluate_many`).
+they are; it is evaluated for many sets of figures at once (`mc.training.evaluate_many`). Or its mean, median or p99 under
+noise is to be least (`mc.advise.noisy`), which a step that computes and then exchanges has, too.
 """
 
 import re
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from mc.advise.allocate import STEPS, Allocation, BudgetError, Priced, allocate
 from mc.advise.checks import check_step
+from mc.advise.noisy import Aim, barrier_times, descend
 from mc.config import ExperimentConfig
 from mc.document import did_you_mean
 from mc.energy import EnergyError, StepEnergy, design
@@ -71,24 +73,26 @@ class Spending:
     Attributes:
         name: of the experiment.
         ranks: how many chips.
-        tokens: of a step.
+        tokens: of a step; None where it has none.
         unit: of costs.
         fixed: of each chip, what does not change.
         now: what everything costs now, for each chip, the fixed part included.
         values: what figures are now, SI.
         allocation: for each chip, without what is fixed.
         constant: figures without a cost.
+        number: what of sampled steps is least; None for the step without noise.
     """
 
     name: str
     ranks: int
-    tokens: float
+    tokens: float | None
     unit: str
     fixed: float
     now: float
     values: tuple[float, ...]
     allocation: Allocation
     constant: tuple[str, ...]
+    number: Aim | None = None
 
 
 def amount(text: str, option: str) -> Amount:
@@ -128,6 +132,7 @@ def spend(
     budget: Amount | None,
     told: Sequence[Cost] = (),
     *,
+    number: Aim | None = None,
     limit: float = 16.0,
     steps: int = STEPS,
     advance: Advance = lambda count: None,
@@ -135,9 +140,10 @@ def spend(
     """The fastest step that a budget for all chips buys.
 
     Args:
-        config: the experiment, with a transformer on chips of one kind.
+        config: the experiment, on chips of one kind; without a `number` of a transformer.
         budget: of all chips; what they cost now if left out.
         told: costs; in watts they come before those of the catalog.
+        number: what of the noisy step is to be least; the step without noise if left out.
         limit: no figure changes by more than this factor.
         steps: of the descent.
         advance: told of each step.
@@ -145,13 +151,21 @@ def spend(
     Raises:
         InputError: the experiment cannot be built, or its costs are not known.
     """
-    if config.model.transformer is None:
-        raise BudgetError("expected a model with a `transformer`; got `compute` and `exchange`")
+    if config.serving is not None:
+        raise BudgetError("expected an experiment of training; got one with `serving`")
     check_step(config)
-    quiet, cluster = build_quiet(config), build_cluster(config.cluster)
-    if len(quiet.chips.chips) > 1:
+    quiet = None
+    if config.model.transformer is not None:
+        quiet = build_quiet(config)
+    elif number is None:
+        raise BudgetError(
+            "expected a model with a `transformer`, or `--by` p99, p50 or mean; got `compute` and `exchange`"
+        )
+    if number is not None and config.mitigations.is_any:
+        raise BudgetError("expected an experiment without `mitigations`, whose steps are not differentiated")
+    if len(config.cluster.chips(config.ranks)) > 1:
         raise BudgetError("cluster: expected chips of one kind; got several")
-    values = _values(config, quiet)
+    values = _values(config)
     unit = budget.unit if budget is not None else (told[0].amount.unit if told else WATTS)
     costs = _costs(config, values, unit, told)
     fixed = costs.pop(REST, Priced(REST, 0.0)).cost
@@ -159,30 +173,44 @@ def spend(
     if not figures:
         raise BudgetError(_missing(unit, values))
     now = fixed + sum(each.cost for each in figures)
-    each = now if budget is None else budget.number / quiet.plan.ranks
+    ranks = config.ranks
+    each = now if budget is None else budget.number / ranks
     if each <= fixed:
         raise BudgetError(
-            f"--budget: expected more than {fixed * quiet.plan.ranks:.4g} {unit}, which does not depend on figures; "
-            f"got {each * quiet.plan.ranks:.4g}"
+            f"--budget: expected more than {fixed * ranks:.4g} {unit}, which does not depend on figures; "
+            f"got {each * ranks:.4g}"
         )
-    times = _times(quiet, cluster, [one.name for one in figures])
-    found = allocate(times, figures, each - fixed, limit=limit, steps=steps, advance=advance)
+    names, left = [one.name for one in figures], each - fixed
+    tokens = None if quiet is None else float(quiet.plan.global_batch * quiet.plan.sequence_length)
+    if quiet is None:
+        assert number is not None
+        times = barrier_times(config, names, number)
+    else:
+        times = _times(quiet, build_cluster(config.cluster), names)
+    if quiet is None or number is None:
+        found = allocate(times, figures, left, limit=limit, steps=steps, advance=advance)
+    else:
+        found = descend(config, times, figures, left, number, limit=limit, steps=steps, advance=advance)
     return Spending(
         config.name,
-        quiet.plan.ranks,
-        float(quiet.plan.global_batch * quiet.plan.sequence_length),
+        ranks,
+        tokens,
         unit,
         fixed,
         now,
         tuple(values[one.name] for one in figures),
         found,
         tuple(name for name in values if name not in costs),
+        number,
     )
 
 
-def _values(config: ExperimentConfig, quiet: QuietStep) -> dict[str, float]:
-    chip = quiet.chips.chips[0]
-    found = {PEAK: float(chip.peak[quiet.plan.formats.math]), MEMORY: float(chip.memory_bandwidth)}
+def _values(config: ExperimentConfig) -> dict[str, float]:
+    chip, found = config.cluster.chip, {}
+    if config.model.transformer is not None:
+        found = {PEAK: chip.peak.offered[config.plan.formats.math], MEMORY: chip.memory_bandwidth or 0.0}
+    elif config.model.compute is not None and config.model.compute.format is not None:
+        found = {PEAK: chip.peak.offered[config.model.compute.format]}
     for tier in config.cluster.tiers:
         found[f"bandwidth of {tier.name}"] = tier.bandwidth_per_rank
         found[f"latency of {tier.name}"] = tier.link.latency

@@ -3,13 +3,16 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from mc.cli.options import Overrides
 from mc.config import ExperimentConfig, load_experiment
 from mc.errors import InputError
+
+# Steps to draw for the best of a quantile, of a model that computes and then exchanges, and of a transformer.
+_STEPS, _FEW_STEPS = 2_000, 100
 
 
 def advise(
@@ -59,6 +62,13 @@ def advise(
             show_default=False,
         ),
     ] = None,
+    by: Annotated[
+        Literal["mean", "p50", "p99"] | None,
+        typer.Option(
+            help="With --budget: what of the noisy step is to be least, of --samples steps; the step without noise if left out.",
+            show_default=False,
+        ),
+    ] = None,
     prices: Annotated[
         list[str] | None,
         typer.Option(
@@ -98,6 +108,12 @@ def advise(
         check_plot(plot)
     if costs and budget is None:
         raise InputError("--cost: expected a --budget as well")
+    if by is not None and budget is None:
+        raise InputError("--by: expected a --budget as well")
+    if samples and budget is not None and by is None:
+        raise InputError(
+            "--samples: expected `--by` with a --budget, which is spent on the step without noise otherwise"
+        )
     if plans and budget is not None:
         raise InputError(
             "--budget: expected none with --plans; `tailstep energy --plans` searches plans under a budget"
@@ -106,7 +122,7 @@ def advise(
         raise InputError("--price: expected --samples with it, and neither --plans nor --budget")
     experiment = load_experiment(config, overrides or ())
     if budget is not None:
-        table, plain = _spend(experiment, budget, costs or (), plot)
+        table, plain = _spend(experiment, budget, costs or (), plot, by, samples)
     elif plans:
         # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
         from mc.advise.rank import by_tail
@@ -161,18 +177,28 @@ def _with_noise(
 
 
 def _spend(
-    experiment: ExperimentConfig, budget: str, costs: Sequence[str], plot: Path | None
+    experiment: ExperimentConfig,
+    budget: str,
+    costs: Sequence[str],
+    plot: Path | None,
+    by: str | None,
+    samples: int,
 ) -> tuple[Any, dict[str, Any]]:
     """The best figures for a budget: a table, and plain data."""
     from mc.advise.allocate import STEPS
     from mc.advise.budget import amount, cost, spend
+    from mc.advise.noisy import Aim
     from mc.report import progress
     from mc.report.budget import budget_json, budget_table, plot_budget
 
     told = [cost(each) for each in costs]
+    number = None
+    if by is not None:
+        usual = _STEPS if experiment.model.transformer is None else _FEW_STEPS
+        number = Aim(by, samples or usual)
     given = None if budget == "now" else amount(budget, "--budget")
     with progress("descending", total=STEPS) as advance:
-        found = spend(experiment, given, told, advance=advance)
+        found = spend(experiment, given, told, number=number, advance=advance)
     if plot is not None:
         plot_budget(plot, found)
     return budget_table(found), budget_json(found)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mc.advise.budget import Spending
 
 
+_NUMBERS = {"mean": "mean", "p50": "median", "p99": "p99"}
+
+
 def budget_json(found: "Spending") -> dict[str, Any]:
     """All of it as plain data; figures in SI units, costs in the unit of the budget, for each chip."""
     best = found.allocation
@@ -27,7 +30,11 @@ def budget_json(found: "Spending") -> dict[str, Any]:
         "budget_now": found.ranks * found.now,
         "fixed_per_chip": found.fixed,
         "step_time_s": {"now": best.before, "best": best.time},
-        "tokens_per_s": {"now": found.tokens / best.before, "best": found.tokens / best.time},
+        "by": None if found.number is None else found.number.name,
+        "samples": None if found.number is None else found.number.samples,
+        "tokens_per_s": None
+        if found.tokens is None
+        else {"now": found.tokens / best.before, "best": found.tokens / best.time},
         "figures": [
             {
                 "name": figure.name,
@@ -49,6 +56,10 @@ def budget_json(found: "Spending") -> dict[str, Any]:
         "gap": best.gap,
         "best_so_far_s": [float(each) for each in best.path],
     }
+
+
+def _rate_of(found: "Spending") -> str:
+    return "tokens/s" if found.number is None else "steps/s by that"
 
 
 def _saved(found: "Spending") -> float:
@@ -90,9 +101,14 @@ def budget_table(found: "Spending") -> RenderableType:
     table.add_row("what does not change", "", "", "", f"{found.fixed:,.4g}", f"{found.fixed:,.4g}")
     table.add_row("all", "", "", "", f"{found.now:,.4g}", f"{every:,.4g}")
     faster = best.before / best.time - 1
+    what = (
+        "a step"
+        if found.number is None
+        else f"{_NUMBERS[found.number.name]} of {found.number.samples:,} steps"
+    )
+    rate = "" if found.tokens is None else f", {found.tokens / best.time:,.4g} tokens/s"
     lines = [
-        f"{duration(best.before)} a step now, {duration(best.time)} at best: {100 * faster:+.1f} % tokens/s, "
-        f"{found.tokens / best.time:,.4g} tokens/s",
+        f"{duration(best.before)} {what} now, {duration(best.time)} at best: {100 * faster:+.1f} % {_rate_of(found)}{rate}",
         f"1 % more for these figures shortens the step by {_saved(found):.2f} %; moving 0.1 % of it elsewhere by "
         f"{100 * best.gap:.2g} % at most",
     ]

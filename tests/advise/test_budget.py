@@ -1,11 +1,16 @@
 """Budgets of power and money on an experiment: the catalog's watts by hand, optima against a grid, and what is refused."""
 
+import jax
 import numpy as np
 import pytest
+from scipy import stats
 
+from mc.advise import noisy
 from mc.advise.allocate import BudgetError
 from mc.advise.budget import Amount, amount, cost, spend
+from mc.advise.noisy import Aim, at, paths_of
 from mc.config import load_experiment
+from mc.experiment.run_training import draw_training
 
 TEXT = """
 name: little
@@ -93,3 +98,55 @@ def test_mistakes(config, budget, told, message):
     with pytest.raises(BudgetError) as error:
         spend(config, amount(budget, "--budget"), [cost(each) for each in told])
     assert message in str(error.value)
+
+
+BARRIER = """
+name: two figures
+cluster:
+  name: one tier
+  chip: {name: any, peak: {bf16: 100 TFLOP/s}}
+  tiers: [{name: node, link: {bandwidth: 100 GB/s, duplex: each, latency: 0 us}, fan_out: 64}]
+  noise: {spread: {family: lognormal, median: 1, sigma: 0.3}}
+model: {name: plain, compute: {flop: 1 TFLOP, format: bf16, efficiency: 0.5}, exchange: {collective: all-reduce, size: 500 MB}}
+plan: {ranks: 64, algorithm: ring}
+run: {samples: 20000, seed: 4}
+"""
+
+
+def test_the_p99_of_a_barrier_has_its_best_by_hand(tmp_path):
+    """With a/x + b/y and p·x + q·y = B, x = B·√(a/p)/(√(a·p) + √(b·q)); a is the p99 of the slowest of 64 lognormals."""
+    file = tmp_path / "barrier.yaml"
+    file.write_text(BARRIER)
+    told = [cost("peak=3 USD"), cost("bandwidth of node=1 USD")]
+    found = spend(load_experiment(file), None, told, number=Aim("p99", 20_000), steps=60)
+    # The slowest of 64 is below q with 0.99 where one is with 0.99^(1/64).
+    slowest = np.exp(0.3 * stats.norm.ppf(0.99 ** (1 / 64)))
+    a, b = 20e-3 * slowest, 2 * 63 / 64 * 500e6 / 100e9
+    best = found.allocation
+    assert best.before == pytest.approx(a + b, rel=0.02)
+    expected = 4 * np.sqrt(a / 3) / (np.sqrt(3 * a) + np.sqrt(b))
+    assert best.factor[0] == pytest.approx(expected, rel=0.02)
+    assert best.time == pytest.approx((np.sqrt(3 * a) + np.sqrt(b)) ** 2 / 4, rel=0.02)
+    # Without noise compute would get less.
+    assert expected > 1.05 * 4 * np.sqrt(20e-3 / 3) / (np.sqrt(3 * 20e-3) + np.sqrt(b))
+
+
+def test_a_quantile_of_a_transformer_is_best_on_a_grid(tmp_path, monkeypatch):
+    """Of two figures that share a budget, against steps drawn on a grid of shares with the same random numbers."""
+    monkeypatch.setattr(noisy, "ROUNDS", 2)
+    file = tmp_path / "noisy.yaml"
+    chips = "  noise: {spread: {family: lognormal, median: 1, sigma: 0.2}}\n"
+    file.write_text(TEXT.replace("model:", chips + "model:"))
+    config = load_experiment(file, ["run.samples=64"])
+    prices = np.array([396.0, 33.0])
+    told = [cost(f"peak={prices[0]} USD"), cost(f"bandwidth of pod={prices[1]} USD")]
+    aim = Aim("p50", 64)
+    best = spend(config, None, told, number=aim, steps=40).allocation
+    assert best.time < 0.99 * best.before
+    paths, drawn = paths_of(config, ["peak", "bandwidth of pod"]), []
+    for share in (-0.1, 0.1):
+        spent = best.spent + share * best.spent[1] * np.array([1, -1])
+        there = at(config, paths, spent / prices)
+        times = draw_training(there, jax.random.key(there.run.seed, impl="threefry2x32"), lambda count: None)
+        drawn.append(float(aim.of(sum(times.parts.values(), np.zeros((1, 64))))))
+    assert best.time < min(drawn) * 1.003
