@@ -38,13 +38,12 @@ def transfers(rows: Sequence[Transfer]) -> Table:
     """From few nodes to more."""
     table = _table(
         "fitted to few nodes, median error on more",
-        ("system", "fitted to", "scored on", "rows", "fit", "line", "NCCL"),
+        ("system", "fitted to", "scored on", "rows", "way", "fit", "line", "NCCL"),
     )
     for each in rows:
         seen, unseen = (", ".join(map(str, nodes)) for nodes in (each.seen, each.unseen))
-        table.add_row(
-            each.system, seen, unseen, str(each.rows), *map(_percent, (each.error, each.line, each.prior))
-        )
+        errors = map(_percent, (each.error, each.line, each.prior))
+        table.add_row(each.system, seen, unseen, str(each.rows), each.way, *errors)
     return table
 
 

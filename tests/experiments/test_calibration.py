@@ -10,8 +10,9 @@ from experiments.calibration.machines import MACHINES, config_of, curves_of, mac
 from experiments.calibration.noise import COLLECTIVES, FEW, LEVELS, MANY, as_measured, extrapolated, slowest
 from experiments.calibration.recovery import GROUP, congested_density
 from experiments.calibration.single_node import scaled
-from experiments.calibration.transfer import SYSTEMS, _lines
+from experiments.calibration.transfer import RENDEZVOUS, SYSTEMS, Way, _lines, forecast, setting
 from mc.calibration import Curve, Parameters, fit_curves, parameter_at, predict_curves
+from mc.config import ClusterConfig
 from mc.config.figures import figure_at
 from mc.delays import Lognormal, shared_fate
 
@@ -118,3 +119,30 @@ def test_the_density_of_a_congested_slowest_is_that_of_its_law():
     x = jnp.array([np.log(median), np.log(sigma), np.log(share / (1 - share)), np.log(factor - 1)])
     found, expected = congested_density(x, times, jnp.full(4, 4.0)), law.log_density(times)
     assert np.asarray(found) == pytest.approx(np.asarray(expected), rel=1e-3)
+
+
+def test_runs_of_other_settings_and_publications_are_kept_apart():
+    polaris = {setting(log) for log in logs() if log.system.name == "Polaris A100, 2x Slingshot"}
+    assert len(polaris) == 2
+    alps = [log for log in logs() if log.system.name == "Alps GH200, 4x Slingshot" and log.system.nodes > 1]
+    assert len({setting(log) for log in alps}) == 2
+    assert len({setting(log) for log in alps if log.system.nodes != 2}) == 1
+
+
+def test_two_networks_meet_a_step_in_latency():
+    # Lines that jump at the threshold: one network cannot, two do, and on more ranks as well.
+    link = {"bandwidth": "20 GB/s", "duplex": "each", "latency": "5 us"}
+    config = ClusterConfig.model_validate(
+        {"name": "system", "chip": {"peak": {}}, "tiers": [{"name": "pod", "link": link, "fan_out": 32}]}
+    )
+
+    def ring(ranks):
+        sizes = np.array([2.0**power for power in range(8, 18)])
+        latency = np.where(sizes < RENDEZVOUS, 3e-6, 9e-6)
+        times = 2 * (ranks - 1) * (latency + sizes / ranks / 20e9)
+        return Curve("all-reduce", ranks, ("ring",), "auto", sizes, times, "")
+
+    for parted in (False, True):
+        way = Way(corrected=True, parted=parted)
+        (found,) = forecast(config, [ring(4), ring(8)], [ring(32)], way, starts=1)
+        assert (np.abs(found / ring(32).times - 1).max() < 0.05) == parted
