@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("study", nargs="*", choices=STUDIES, help="which; all by default", metavar="STUDY")
+    parser.add_argument("study", nargs="*", help=f"of {', '.join(STUDIES)}; all by default", metavar="STUDY")
     parser.add_argument("--quick", action="store_true", help="few logs, machines and replications")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the errors on sizes held out")
@@ -97,6 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--data", type=Path, metavar="DIR", help="take the figures anew from the sources' files in a folder"
     )
     options = parser.parse_args(arguments)
+    unknown = [name for name in options.study if name not in STUDIES]
+    if unknown:
+        parser.error(f"expected studies of {', '.join(STUDIES)}; got {', '.join(unknown)}")
     if options.data:
         extract(options.data)
     results = {name: STUDIES[name](quick=options.quick) for name in options.study or STUDIES}

@@ -1,9 +1,12 @@
 """The study of calibration: what it fits, and its own yardstick."""
 
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.calibration import __main__ as command
 from experiments.calibration.gradients import GOALS, GRADIENT, Loss, SpentError, costs
 from experiments.calibration.logs import LEAST_SIZES, fittable, logs
 from experiments.calibration.machines import MACHINES, config_of, curves_of, machine
@@ -146,3 +149,21 @@ def test_two_networks_meet_a_step_in_latency():
         way = Way(corrected=True, parted=parted)
         (found,) = forecast(config, [ring(4), ring(8)], [ring(32)], way, starts=1)
         assert (np.abs(found / ring(32).times - 1).max() < 0.05) == parted
+
+
+def test_the_command_runs_all_studies_or_those_asked_for(monkeypatch, capsys):
+    asked = []
+
+    def study(name):
+        return lambda *, quick: asked.append((name, quick)) or []
+
+    monkeypatch.setattr(command, "STUDIES", {name: study(name) for name in command.STUDIES})
+    assert command.main(["--quick", "--json"]) == 0
+    assert asked == [(name, True) for name in command.STUDIES]
+    assert set(json.loads(capsys.readouterr().out)) == set(command.STUDIES)
+    assert command.main(["noise"]) == 0
+    assert asked[-1] == ("noise", False)
+    with pytest.raises(SystemExit) as refused:
+        command.main(["nose"])
+    assert refused.value.code == 2
+    assert "expected studies of single-node" in capsys.readouterr().err
