@@ -7,6 +7,9 @@ second over that of the experiment as it is, under the same noise.
 
 **How many.** The quickstart without the k slowest of its 1,024 ranks. A step gets shorter with each that is dropped, and its
 samples get fewer; in between useful work per second is largest. With ranks that are alike the first few take most of the tail.
+
+**Published.** A request that waits for 100 servers, each of them slow once in 100 times: 63 % of requests are slow (J. Dean, L. A.
+Barroso, "The tail at scale", Communications of the ACM 56, 2013). Beside it how many are where the last answers are not waited for.
 """
 
 import argparse
@@ -17,10 +20,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
 from mc.config import load_experiment
+from mc.delays import Lognormal, wait_for_all_but
 from mc.experiment.mitigations import default_switches, try_mitigations, variants_of
 from mc.report.mitigations import mitigations_json, mitigations_table
 from mc.report.picture import COLOURS, panel_title, picture, save
@@ -30,6 +35,25 @@ SHIPPED = {"quickstart": 20_000, str(CONFIGS / "llama3-405b-16k.yaml"): 200}
 QUICK = {"quickstart": 1_000}
 DROPPED = (1, 2, 4, 8, 16, 32, 64)
 QUICK_DROPPED = (1, 8)
+
+
+# Servers that a request waits for, the part of their answers that is slow, and that of requests, as published.
+FAN_OUT, SLOW_ANSWERS, SLOW_REQUESTS = 100, 0.01, 0.63
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Requests that wait for all but some of their servers.
+
+    Attributes:
+        dropped: how many.
+        part: of the requests that are slow, by the engine's law.
+        published: the same; None where nobody has published it.
+    """
+
+    dropped: int
+    part: float
+    published: float | None
 
 
 @dataclass(frozen=True)
@@ -76,6 +100,29 @@ def how_many(counts: Sequence[int], samples: int) -> list[Dropped]:
         mean, p99 = (each.found.times[name].after for name in ("mean", "p99"))
         rows.append(Dropped(count, mean, p99, each.throughput.value))
     return rows
+
+
+def slow_requests() -> list[Slow]:
+    """Of 100 servers, without the last of them."""
+    server = Lognormal(1.0, 1.0)
+    slow = server.quantile(jnp.log(SLOW_ANSWERS))
+    found = []
+    for dropped in range(3):
+        law = wait_for_all_but(dropped, FAN_OUT, server)
+        part = float(jnp.exp(law.log_survival(slow)))
+        found.append(Slow(dropped, part, None if dropped else SLOW_REQUESTS))
+    return found
+
+
+def slow_table(rows: Sequence[Slow]) -> Table:
+    """Published and predicted."""
+    shown = Table(box=None, pad_edge=False, header_style="bold", title="slow requests")
+    for heading in ("not waited for", "predicted", "published"):
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        published = "" if row.published is None else f"{row.published:.0%}"
+        shown.add_row(str(row.dropped), f"{row.part:.1%}", published)
+    return shown
 
 
 def table(rows: Sequence[Dropped]) -> Table:
@@ -130,14 +177,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plot(asked.plot, rows)
     if asked.json:
         plain = [mitigations_json(each, reasons) for each, reasons in found]
-        print(json.dumps({"switches": plain, "dropped": [asdict(row) for row in rows]}, indent=2))
+        slow = [asdict(row) for row in slow_requests()]
+        print(
+            json.dumps(
+                {"switches": plain, "dropped": [asdict(row) for row in rows], "published": slow}, indent=2
+            )
+        )
         return 0
     console = Console()
     for each, reasons in found:
         shown = mitigations_table(each, reasons)
         console.width = max(console.width, Console(width=500).measure(shown).maximum)
         console.print(shown, "")
-    console.print(table(rows))
+    console.print(table(rows), "")
+    console.print(slow_table(slow_requests()))
     return 0
 
 

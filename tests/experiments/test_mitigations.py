@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from scipy import stats
 
 from experiments import mitigations
-from experiments.mitigations import SHIPPED, Dropped, main, table
+from experiments.mitigations import SHIPPED, Dropped, main, slow_requests, table
 from mc.config import load_experiment
 from mc.experiment.mitigations import default_switches, variants_of
 
@@ -20,6 +21,13 @@ def test_what_is_tried_by_itself_can_be(name):
     for each in variants.values():
         assert each.chips + each.removed <= config.cluster.size
         assert each.ranks % config.cluster.tiers[0].fan_out == 0
+
+
+def test_slow_requests_are_the_published_ones_and_binomial():
+    found = slow_requests()
+    assert round(found[0].part, 2) == found[0].published == 0.63
+    for row in found:
+        assert row.part == pytest.approx(stats.binom.sf(row.dropped, 100, 0.01), rel=1e-3)
 
 
 def test_rows_come_out(monkeypatch, capsys, tmp_path):
