@@ -39,6 +39,8 @@ Floats = NDArray[np.float64]
 Advance = Callable[[int], None]
 WATTS = "W"
 PEAK, MEMORY, REST = "peak", "memory bandwidth", "rest"
+# The steepest power of a cost: with more, a factor of 16 is beyond what doubles hold beside other costs.
+_STEEPEST = 16
 _LINK = ("bandwidth", "latency")
 _AMOUNT = re.compile(r"([0-9][0-9.,eE+]*)\s*([A-Za-z$€£¥][\w$€£¥]*)$")
 _COST = re.compile(r"(?P<name>[^=]+)=(?P<amount>[^^]+?)\s*(\^\s*(?P<exponent>-?[0-9.]+))?$")
@@ -122,9 +124,15 @@ def cost(text: str) -> Cost:
         )
     name = matched["name"].strip()
     exponent = matched["exponent"] or ("-1" if name.startswith("latency") else "1")
-    if float(exponent) == 0:
-        raise BudgetError(f"--cost: {name}: expected an exponent that is not 0; got {exponent}")
-    return Cost(name, amount(matched["amount"], f"--cost: {name}"), float(exponent))
+    try:
+        power = float(exponent)
+    except ValueError:
+        raise BudgetError(f"--cost: {name}: expected a number as exponent; got {exponent}") from None
+    if not 0 < abs(power) <= _STEEPEST:
+        raise BudgetError(
+            f"--cost: {name}: expected an exponent that is not 0, from -{_STEEPEST} to {_STEEPEST}; got {exponent}"
+        )
+    return Cost(name, amount(matched["amount"], f"--cost: {name}"), power)
 
 
 def spend(

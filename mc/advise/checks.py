@@ -12,8 +12,10 @@ def check_step(config: ExperimentConfig) -> None:
     """Refuses experiments whose replicas exchange seldom or late: plans and figures are weighed by steps that end with an exchange.
 
     Raises:
-        StepError: it is one of these.
+        StepError: it is one of these, or serves.
     """
+    if config.serving is not None:
+        raise StepError("expected an experiment with a `plan`, of training; this one has `serving`")
     for name in ("local_steps", "delayed_sync"):
         if getattr(config.mitigations, name):
             raise StepError(

@@ -81,6 +81,8 @@ def test_amounts():
     ("budget", "told", "message"),
     [
         ("1 USD", [], "--cost: expected what figures cost in USD, for each chip as it is now"),
+        ("1 kW", ["peak=3 W ^1.2.3"], "--cost: peak: expected a number as exponent; got 1.2.3"),
+        ("1 kW", ["peak=3 W ^99"], "expected an exponent that is not 0, from -16 to 16; got 99"),
         ("1 USD", ["peak=3 W"], "--cost: peak: expected a cost in USD; got one in W"),
         ("3 kW", ["peek=3 W"], "--cost: unknown figure `peek`; did you mean `peak`?"),
         ("1 kW", [], "--budget: expected more than 1200 W, which does not depend on figures; got 1000"),
