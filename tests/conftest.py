@@ -1,5 +1,6 @@
 """What every test runs under: strict rank promotion, so that a shape mistake fails instead of broadcasting."""
 
+import gc
 import os
 
 import jax
@@ -19,6 +20,17 @@ if COMPILED_BY:
         os.environ["XLA_FLAGS"] = _FLAGS
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collects tests without looking for garbage, and never looks at them again: they live as long as the run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture

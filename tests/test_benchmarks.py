@@ -1,30 +1,30 @@
 """The benchmarks run and say what they found; how fast is not a test's business."""
 
 import json
-import subprocess
 import sys
 
+import pytest
+
+from benchmarks import __main__ as command
 from benchmarks import plans
 from benchmarks.measure import at_least, at_most
 
 
-def _benchmarks(*arguments):
-    command = [sys.executable, "-m", "benchmarks", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-
-def test_findings_as_json():
-    done = _benchmarks("exact", "--quick", "--json")
-    findings = json.loads(done.stdout)
+def test_findings_as_json(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "exact", "--quick", "--json"])
+    code = command.main()
+    findings = json.loads(capsys.readouterr().out)
     assert len(findings) == 4
     assert all(set(each) == {"name", "value", "unit", "target", "holds", "note"} for each in findings)
-    assert done.returncode == (0 if all(each["holds"] for each in findings) else 1)
+    assert code == (0 if all(each["holds"] for each in findings) else 1)
 
 
-def test_unknown_benchmark_is_refused():
-    done = _benchmarks("exakt")
-    assert done.returncode == 2
-    assert "unknown benchmark `exakt`; expected exact" in done.stderr
+def test_unknown_benchmark_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "exakt"])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 2
+    assert "unknown benchmark `exakt`; expected exact" in capsys.readouterr().err
 
 
 def test_a_target_is_met_or_missed():
