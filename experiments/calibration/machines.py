@@ -73,6 +73,8 @@ MACHINES = (
     Machine("4x GB300", "gb300", "NVLink-5", TRAY),
     Machine("8x L40S", "l40s", "PCIe-4", HOST, reduces=False),
     Machine("8x RTX PRO 6000", "rtx_pro_6000_server", "PCIe-5", HOST, reduces=False),
+    # To show what the tiers of a host are worth.
+    Machine("8x L40S, as if flat", "l40s", "PCIe-4", reduces=False),
 )
 
 
@@ -109,7 +111,7 @@ def extract(raw: Path) -> None:
     written.writerow(["system", "collective", "ranks", "size_bytes", "time_us"])
     with raw.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(line for line in stream if not line.startswith("#")))
-    for box in MACHINES:
+    for box in {each.system: each for each in MACHINES}.values():
         own = [
             row
             for row in rows

@@ -71,6 +71,7 @@ class Transfer:
         error: of the fit, |predicted/measured − 1|, the median.
         line: of the line.
         prior: of NCCL's constants.
+        detail: nodes, bytes, and predicted/measured − 1 of the fit, of every row.
     """
 
     system: str
@@ -81,6 +82,7 @@ class Transfer:
     error: float
     line: float
     prior: float
+    detail: tuple[tuple[int, float, float], ...]
 
 
 def transfers(
@@ -118,7 +120,14 @@ def _transfer(name: str, own: Sequence[Log]) -> Transfer:
         tuple(sorted({log.system.nodes for log in unseen})),
         "; ".join(dict.fromkeys(map(str, ways))),
         sum(len(curve.sizes) for curve in measured),
-        *(_error(each, measured) for each in (fitted, straight, prior)),
+        _error(fitted, measured),
+        _error(straight, measured),
+        _error(prior, measured),
+        tuple(
+            (log.system.nodes, float(size), round(float(time / true) - 1, 4))
+            for log, curve, times in zip(unseen, measured, fitted, strict=True)
+            for size, time, true in zip(curve.sizes, times, curve.times, strict=True)
+        ),
     )
 
 
