@@ -2,7 +2,8 @@
 
 A parameter of a fit is a number of a configuration, named by its path (`mc.config.figures`, `parameters.py`). What a fit
 predicts is what the engine predicts: the configuration is built with traced numbers by the same builders. Curves
-of collectives are fitted by robust least squares (`fit.py`), one rank's jitter by the likelihood of the maximum (`steps.py`).
+of collectives are fitted by robust least squares (`fit.py`), step times by the likelihood of the slowest rank: figures of an
+experiment (`step_fit.py`), or one rank's jitter alone (`steps.py`).
 """
 
 from mc.calibration.bootstrap import bootstrap as bootstrap
@@ -25,8 +26,15 @@ from mc.calibration.parameters import Parameter as Parameter
 from mc.calibration.parameters import Parameters as Parameters
 from mc.calibration.parameters import parameter_at as parameter_at
 from mc.calibration.parameters import short_name as short_name
+from mc.calibration.step_fit import StepsFit as StepsFit
+from mc.calibration.step_fit import fit_runs as fit_runs
+from mc.calibration.step_model import StepRun as StepRun
+from mc.calibration.step_runs import runs_of as runs_of
+from mc.calibration.step_runs import split_runs as split_runs
+from mc.calibration.step_runs import step_parameters as step_parameters
 from mc.calibration.steps import StepFit as StepFit
 from mc.calibration.steps import StepSeries as StepSeries
 from mc.calibration.steps import crps as crps
 from mc.calibration.steps import fit_steps as fit_steps
 from mc.calibration.write import calibrated_yaml as calibrated_yaml
+from mc.calibration.write_steps import calibrated_experiment_yaml as calibrated_experiment_yaml

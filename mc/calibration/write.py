@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from ruamel.yaml import YAML
 
 from mc.calibration.fit import LEVEL, Fit
-from mc.calibration.identify import identify
+from mc.calibration.identify import Identified, identify
 from mc.calibration.parameters import Parameter
 from mc.config import ClusterConfig, resolved_yaml
 from mc.config.figures import figure_at
 from mc.config.posterior import PosteriorConfig, UncertainConfig
 from mc.units import format_quantity
 
-_WIDTH = 4096
+WIDTH = 4096
 
 
 def calibrated_yaml(
@@ -42,28 +42,17 @@ def calibrated_yaml(
     """
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.width = _WIDTH
+    yaml.width = WIDTH
     cluster = fit.calibrated
     document = yaml.load(
         resolved_yaml(cluster.model_copy(update={"posterior": posterior(fit, cluster, refits)}))
     )
     known = identify(fit.covariance)
-    for place, (each, (low, _, high)) in enumerate(zip(fit.parameters.items, intervals, strict=True)):
-
-        def shown(value: float, dimension: Any = each.dimension) -> str:
-            return format_quantity(float(value), dimension, digits=3)
-
-        source = {
-            "data": "from the data",
-            "both": "from data and prior",
-            "prior": "the prior: data leave it free",
-        }
-        note = (
-            f"{100 * LEVEL:.0f} %: {shown(low)} .. {shown(high)}, prior {shown(each.center)}; "
-            f"{source[known.learnt(place)]}"
-        )
+    for each, note in zip(
+        fit.parameters.items, figure_notes(fit.parameters.items, intervals, known), strict=True
+    ):
         for path in each.paths:
-            _comment(document, path.split("."), note)
+            comment(document, path.split("."), note)
     stream = io.StringIO()
     yaml.dump(document, stream)
     return "\n".join([*(f"# {line}" for line in _heading(fit, command)), stream.getvalue()])
@@ -81,23 +70,44 @@ def posterior(fit: Fit, cluster: ClusterConfig, refits: NDArray[np.float64] | No
         covariance, how = fit.covariance, "Laplace's approximation"
     else:
         covariance, how = np.atleast_2d(np.cov(refits, rowvar=False)), f"{len(refits)} refits"
-    lower = np.linalg.cholesky(covariance)
-    items = fit.parameters.items
+    lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
     return PosteriorConfig(
         source=f"{how}, from {_sources(fit) or 'times that name no file'}",
-        parameters=tuple(
-            UncertainConfig(
-                paths=each.paths,
-                space=each.space,
-                mean=float(f"{_coordinate(each, items[:place], cluster):.10g}"),
-                factor=tuple(float(f"{each.spread * entry:.6g}") for entry in row[: place + 1]),
-                group=each.group or None,
-                rest=each.rest or None,
-                limit=each.limit,
-            )
-            for place, (each, row) in enumerate(zip(items, lower, strict=True))
-        ),
+        parameters=uncertain(fit.parameters.items, lower, cluster),
     )
+
+
+def uncertain(
+    items: Sequence[Parameter], lower: NDArray[np.float64], cluster: ClusterConfig
+) -> tuple[UncertainConfig, ...]:
+    """Fitted figures of a cluster with the rows of a Cholesky factor of their covariance."""
+    return tuple(
+        UncertainConfig(
+            paths=each.paths,
+            space=each.space,
+            mean=float(f"{_coordinate(each, items[:place], cluster):.10g}"),
+            factor=tuple(float(f"{each.spread * entry:.6g}") for entry in row[: place + 1]),
+            group=each.group or None,
+            rest=each.rest or None,
+            limit=each.limit,
+        )
+        for place, (each, row) in enumerate(zip(items, lower, strict=True))
+    )
+
+
+def figure_notes(items: Sequence[Parameter], intervals: NDArray[np.float64], known: Identified) -> list[str]:
+    """What stands behind each fitted figure: its interval, its prior, and where it is from."""
+    source = {
+        "data": "from the data",
+        "both": "from data and prior",
+        "prior": "the prior: data leave it free",
+    }
+    notes = []
+    for place, (each, (low, _, high)) in enumerate(zip(items, intervals, strict=True)):
+        ends = (format_quantity(float(value), each.dimension, digits=3) for value in (low, high, each.center))
+        first, last, prior = ends
+        notes.append(f"{100 * LEVEL:.0f} %: {first} .. {last}, prior {prior}; {source[known.learnt(place)]}")
+    return notes
 
 
 def _coordinate(parameter: Parameter, before: Sequence[Parameter], cluster: ClusterConfig) -> float:
@@ -137,7 +147,8 @@ def _heading(fit: Fit, command: str | None) -> Sequence[str]:
     return [*lines, *([f"Made by: {command}"] if command else [])]
 
 
-def _comment(node: Any, keys: list[str], text: str) -> None:
+def comment(node: Any, keys: list[str], text: str) -> None:
+    """Puts a text behind the figure below some keys."""
     *way, last = keys
     for key in way:
         node = _item(node, key) if isinstance(node, list) else node[key]

@@ -1,4 +1,4 @@
-"""`tailstep calibrate`: from measurements to a cluster file whose figures fit them."""
+"""`tailstep calibrate`: from measurements to a file whose figures fit them."""
 
 import json
 import shlex
@@ -6,10 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from mc.cli.options import Overrides
 from mc.config import load_cluster
-from mc.config.calibration import CalibrationConfig, FitConfig, FreeConfig, load_calibration
+from mc.config.calibration import (
+    CalibrationConfig,
+    FitConfig,
+    FreeConfig,
+    is_calibration,
+    load_calibration,
+)
 from mc.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +34,8 @@ def calibrate(
     config: Annotated[
         str | None,
         typer.Argument(
-            help="A file with a cluster and a `calibration` block; options go before it.", show_default=False
+            help="An experiment, to be fitted to step times; or a file with a `calibration` block, which options go before.",
+            show_default=False,
         ),
     ] = None,
     cluster: Annotated[
@@ -54,7 +62,9 @@ def calibrate(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Where to write the calibrated cluster (.yaml).", show_default=False
+            metavar="FILE",
+            help="Where to write the calibrated cluster or experiment (.yaml).",
+            show_default=False,
         ),
     ] = None,
     results: Annotated[
@@ -106,6 +116,23 @@ def calibrate(
             show_default=False,
         ),
     ] = None,
+    hold_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="Rows that are kept from the fit and scored: `every 4`, `ranks > 8`, `ranks = 64, 128`, `none`.",
+            show_default=False,
+        ),
+    ] = None,
+    forecast: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="RANKS",
+            help="Forecast step times of so many ranks; repeatable.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(help="Of starts and refits.  [default: 0]", min=0, max=2**32 - 1, show_default=False),
@@ -114,10 +141,10 @@ def calibrate(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Fit the figures of a cluster to measured collectives, and say how well they are known.
+    """Fit a cluster to measured collectives, or an experiment to step times, and say how well its figures are known.
 
-    Prints every figure with its prior, its fitted value and a 90 % interval, the errors by size, the score on
-    sizes that were held out, and what the data cannot tell apart.
+    Prints every figure with its prior, its fitted value and a 90 % interval, the errors, the score on what was held
+    out, and what the data cannot tell apart.
     """
     from mc.logs import Hints, read_logs
     from mc.report.plot import check_plot
@@ -140,8 +167,35 @@ def calibrate(
         "steps": steps,
         "seed": seed,
         "bootstrap": refits,
+        "hold_out": hold_out,
+        "forecast": tuple(forecast or ()),
     }
     asked = _asked(config, cluster, {key: value for key, value in stated.items() if value not in (None, ())})
+    words = [] if config is None else [config]
+    words += [] if cluster is None else ["--cluster", cluster]
+    words += [word for each in data or () for word in ("--data", each)]
+    words += [word for each in free or () for word in ("--free", each)]
+    words += [] if hold_out is None else ["--hold-out", hold_out]
+    command = shlex.join(["tailstep", "calibrate", *words])
+    if asked.experiment is not None:
+        from mc.cli.calibrate_steps import calibrate_experiment
+
+        calibrate_experiment(
+            asked.experiment,
+            asked.calibration,
+            overrides or [],
+            command,
+            out=out,
+            results=results,
+            plot=plot,
+            as_json=as_json,
+        )
+        return
+    assert asked.cluster is not None
+    if asked.calibration.forecast:
+        raise InputError("forecast: expected an experiment, whose step times are forecast; got a cluster")
+    if asked.calibration.hold_out is not None:
+        raise InputError("hold_out: expected an experiment; of collectives every other size is scored")
     fitted, ask = load_cluster(asked.cluster, overrides or ()), asked.calibration
     found = read_logs(ask.data, Hints(collective=ask.collective, ranks=ask.ranks, nodes=ask.nodes))
 
@@ -172,10 +226,6 @@ def calibrate(
         refitted = bootstrap(fit, ask.bootstrap, seed=ask.seed)
         intervals = bootstrap_interval(fit, refitted)
     summary = summarised(fit, intervals)
-    words = [] if config is None else [config]
-    words += [] if cluster is None else ["--cluster", cluster]
-    words += [word for each in data or () for word in ("--data", each)]
-    command = shlex.join(["tailstep", "calibrate", *words])
     if out is not None or results is not None:
         text = calibrated_yaml(fit, intervals, command, refitted)
         if out is not None:
@@ -193,16 +243,30 @@ def calibrate(
 
 def _asked(path: str | None, cluster: str | None, stated: dict[str, Any]) -> CalibrationConfig:
     """What a file asks for, and what the command line says instead."""
-    if path is not None:
+    if path is not None and is_calibration(path):
         found = load_calibration(path)
-        asked = found.calibration.model_copy(update=stated)
-        return CalibrationConfig(cluster=cluster or found.cluster, calibration=asked)
-    missing = [name for name, given in (("--cluster", cluster), ("--data", stated.get("data"))) if not given]
-    if missing or cluster is None:
+        if cluster is not None and found.experiment is not None:
+            raise InputError(
+                f"expected a cluster or an experiment; got --cluster and the experiment of {path}"
+            )
+        asked = FitConfig.model_validate({**found.calibration.model_dump(), **stated})
+        return found.model_copy(update={"cluster": cluster or found.cluster, "calibration": asked})
+    if path is not None and cluster is not None:
+        raise InputError(f"expected --cluster, or an experiment; got both: --cluster {cluster} and {path}")
+    missing = [
+        name
+        for name, given in (("--cluster or an experiment", path or cluster), ("--data", stated.get("data")))
+        if not given
+    ]
+    if missing:
         raise InputError(
             f"expected {' and '.join(missing)}, or a file with a `calibration` block; got neither"
         )
-    return CalibrationConfig(cluster=cluster, calibration=FitConfig(**stated))
+    try:
+        asked = FitConfig(**stated)
+    except ValidationError as error:
+        raise InputError(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None
+    return CalibrationConfig(cluster=cluster, experiment=path, calibration=asked)
 
 
 def summarised(fit: "Fit", intervals: "NDArray[np.float64]") -> "CalibrationReport":

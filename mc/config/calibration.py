@@ -1,4 +1,4 @@
-"""The file of a calibration: which cluster is fitted to which data, what is free, and what was believed before.
+"""The file of a calibration: what is fitted to which data, what is free, and what was believed before.
 
     cluster: dgx-h100-superpod
     calibration:
@@ -8,30 +8,39 @@
         - {path: tiers.unit.link.latency, prior: 3 us, spread: 0.3}
         - {path: [tiers.unit.link.bandwidth, tiers.pod.link.bandwidth]}
 
-References are as in an experiment: a relative path that ends in `.yaml`, or the name of a shipped cluster.
+To step times an experiment is fitted; its paths begin at its own root, `cluster.noise.spread.sigma`:
+
+    experiment: job.yaml
+    calibration:
+      data: [steps.csv]
+      hold_out: ranks > 512
+
+References are as in an experiment: a relative path that ends in `.yaml`, or the name of a shipped file.
 """
 
 import os
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mc.config import shipped
-from mc.config.names import SchemaVersion
+from mc.config.hold_out import parse_hold_out
+from mc.config.names import Kind, SchemaVersion
 from mc.config.quantities import PositiveRatio
-from mc.document import Document, StrictModel, read, validate
+from mc.document import Document, StrictModel, is_file, located, read, validate
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
+_FITTED: tuple[Kind, ...] = ("cluster", "experiment")
 
 
 class FreeConfig(StrictModel):
     """One free parameter; a path alone stands for all defaults.
 
     Attributes:
-        path: where the figure stands in the cluster; several places share one value.
-        prior: centre of the prior, with its unit; what the cluster says if left out.
+        path: where the figure stands in the cluster, or the experiment; several places share one value.
+        prior: centre of the prior, with its unit; what the file says if left out.
         spread: standard deviation of the prior, of the logarithm or the log-odds; by the kind of figure if left
             out.
     """
@@ -65,6 +74,9 @@ class FitConfig(StrictModel):
         steps: most steps of a descent.
         seed: of starts and refits.
         bootstrap: refits for the intervals; 0 for Laplace's.
+        hold_out: which rows are kept from the fit and scored: of step times `none`, `every 4`, `ranks > 8` or
+            `ranks = 8, 16`; curves are scored on every other size before all are fitted.
+        forecast: numbers of ranks to forecast step times of.
     """
 
     data: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
@@ -77,37 +89,63 @@ class FitConfig(StrictModel):
     steps: Annotated[int, Field(ge=1, le=10_000)] = 60
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     bootstrap: Annotated[int, Field(ge=0, le=100_000)] = 0
+    hold_out: Text | None = None
+    forecast: Annotated[tuple[Count, ...], Field(strict=False)] = ()
+
+    @field_validator("hold_out")
+    @classmethod
+    def _is_a_rule(cls, text: str | None) -> str | None:
+        if text is not None:
+            parse_hold_out(text)
+        return text
 
 
 class CalibrationConfig(StrictModel):
-    """A cluster and what to fit it to.
+    """What to fit, and to what.
 
     Attributes:
-        cluster: a file, or the name of a shipped one.
+        cluster: a file, or the name of a shipped one: fitted to collectives.
+        experiment: likewise, instead: fitted to step times.
         calibration: the fit.
     """
 
     schema_version: SchemaVersion = 1
-    cluster: Text
+    cluster: Text | None = None
+    experiment: Text | None = None
     calibration: FitConfig
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "CalibrationConfig":
+        if (self.cluster is None) == (self.experiment is None):
+            got = "both" if self.cluster is not None else "neither"
+            text = f"expected a `cluster` (for collectives) or an `experiment` (for step times); got {got}"
+            raise located("CalibrationConfig", [((), text)])
+        return self
 
 
 def load_calibration(path: str | os.PathLike[str]) -> CalibrationConfig:
-    """The calibration of a file, with the cluster and the data as paths from the working directory.
+    """The calibration of a file, with the cluster or the experiment and the data as paths from the working directory.
 
     Raises:
         ConfigError: with everything that is wrong, each at its place.
     """
     document: Document = read(path)
     found = validate(document, CalibrationConfig)
-    node = document.root.child("cluster")
-    assert node is not None
+    changed: dict[str, Any] = {}
+    for kind in _FITTED:
+        node, name = document.root.child(kind), getattr(found, kind)
+        if node is not None and name is not None:
+            changed[kind] = os.fspath(shipped.finder(kind)(name, node.position))
     folder = Path(path).parent
+    data = tuple(os.fspath(folder / each) for each in found.calibration.data)
     return found.model_copy(
-        update={
-            "cluster": os.fspath(shipped.finder("cluster")(found.cluster, node.position)),
-            "calibration": found.calibration.model_copy(
-                update={"data": tuple(os.fspath(folder / each) for each in found.calibration.data)}
-            ),
-        }
+        update={**changed, "calibration": found.calibration.model_copy(update={"data": data})}
     )
+
+
+def is_calibration(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is one of a calibration; what cannot be read is none."""
+    name = os.fspath(path)
+    if not is_file(Path(name)):
+        return False
+    return "calibration" in (read(name).root.mapping or {})

@@ -18,6 +18,7 @@ from mc.config import (
     TransientConfig,
 )
 from mc.delays import AbstractDelay, Constant, Scaled, Shifted, add, build_delay, with_inverse, with_pauses
+from mc.delays.checks import is_known
 from mc.errors import InputError
 from mc.exchange import CountedExcess, ExchangePhase, choose, congestion_law
 from mc.fabric import (
@@ -164,15 +165,20 @@ def _rank_law(time: float, noise: NoiseConfig) -> AbstractDelay:
         law = (
             Shifted(jitter, time) if noise.spread is None else eqx.filter_jit(with_inverse)(add(law, jitter))
         )
-    if noise.pauses is not None and noise.pauses.probability > 0:
+    if noise.pauses is not None and _is_there(noise.pauses.probability):
         law = with_pauses(law, noise.pauses.probability, add(law, build_delay(noise.pauses.delay)))
     return law
+
+
+def _is_there(probability: float) -> bool:
+    """Whether something happens at all; what is traced may."""
+    return not is_known(probability) or probability > 0
 
 
 def build_persistent(config: ExperimentConfig) -> tuple[Persistent, ...]:
     """What is drawn once for a realisation of the cluster: factors that units of chips keep."""
     noise, found = config.cluster.noise, []
-    if noise.slow_chips is not None and noise.slow_chips.fraction > 0:
+    if noise.slow_chips is not None and _is_there(noise.slow_chips.fraction):
         found.append(Persistent("slow chips", 1, noise.slow_chips.fraction, noise.slow_chips.slowdown))
     for index, entry in enumerate(noise.persistent or ()):
         unit, name = sharing(config.cluster, entry.scope, config.ranks), f"persistent {index}"

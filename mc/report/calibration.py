@@ -126,7 +126,12 @@ def calibration_from_json(found: Mapping[str, Any]) -> CalibrationReport:
 
 def calibration_text(report: CalibrationReport) -> Group:
     """As tables and sentences."""
-    parts: list[Any] = [_figures(report), Text(), _decades(report), Text()]
+    parts: list[Any] = [
+        figures_table(report.cluster, report.level, report.figures),
+        Text(),
+        _decades(report),
+        Text(),
+    ]
     if report.held_out is not None:
         median, mean, line_median, line_mean = (f"{100 * each:.1f} %" for each in report.held_out)
         parts.append(
@@ -142,28 +147,33 @@ def calibration_text(report: CalibrationReport) -> Group:
 
 def ending(report: CalibrationReport) -> str:
     """How the fit ended, in sentences."""
-    ended = _OUTCOMES[report.outcome]
-    losses = report.losses
+    ended = how_it_ended(report.outcome, report.losses, report.agreeing, report.gradient, report.steps)
+    return f"{ended}. Measurements scatter by {100 * report.scatter:.1f} % around it."
+
+
+def how_it_ended(outcome: str, losses: Sequence[float], agreeing: int, gradient: float, steps: int) -> str:
+    """How descents ended, without a full stop."""
     spread = f"{losses[0]:.3g} to {losses[-1]:.3g}" if len(losses) > 1 else f"{losses[0]:.3g}"
     return (
-        f"The fit {ended}: loss {spread} over {len(losses)} starts, {report.agreeing} of them at the least; gradient "
-        f"{report.gradient:.1e} after {report.steps} steps. Measurements scatter by {100 * report.scatter:.1f} % around it."
+        f"The fit {_OUTCOMES[outcome]}: loss {spread} over {len(losses)} starts, {agreeing} of them at the least; gradient "
+        f"{gradient:.1e} after {steps} steps"
     )
 
 
-def _figures(report: CalibrationReport) -> Table:
-    table = Table(box=None, title=f"{report.cluster}, calibrated", title_justify="left")
+def figures_table(name: str, level: float, figures: Sequence[FittedFigure]) -> Table:
+    """Every figure that moved, with its prior, its interval, and where it is known from."""
+    table = Table(box=None, title=f"{name}, calibrated", title_justify="left")
     table.add_column("parameter", overflow="fold")
-    for heading in ("prior", "fitted", f"{100 * report.level:.0f} % interval", "known from"):
+    for heading in ("prior", "fitted", f"{100 * level:.0f} % interval", "known from"):
         table.add_column(heading, justify="left" if heading == "known from" else "right", no_wrap=True)
-    moved = [each for each in report.figures if each.known_from != "prior"]
+    moved = [each for each in figures if each.known_from != "prior"]
     for each in moved:
         low, prior, value, high = (
             format_quantity(number, each.dimension, digits=3)
             for number in (each.low, each.prior, each.value, each.high)
         )
         table.add_row(each.name, str(prior), str(value), f"{low} .. {high}", each.known_from)
-    left = len(report.figures) - len(moved)
+    left = len(figures) - len(moved)
     if left:
         table.caption = f"{left} more free figures stay near their priors (`--json` lists them)"
         table.caption_justify = "left"

@@ -1,0 +1,210 @@
+"""An experiment calibrated to step times or to a table of them: for people, and as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from mc.report.calibration import FittedFigure, figures_table, how_it_ended
+from mc.report.times import duration
+from mc.units import Dimension
+
+KIND = "steps"
+
+
+@dataclass(frozen=True)
+class FittedRun:
+    """Step times of one run, measured and fitted, at some quantiles.
+
+    Attributes:
+        source: the file.
+        ranks: that waited for each other.
+        steps: how many were measured.
+        levels: of the quantiles; empty where each time is a mean.
+        measured: seconds.
+        predicted: seconds.
+        distance: between the distributions, Kolmogorov's; None of means.
+        far: whether that is more than chance.
+        held_out: whether the fit has not seen the run.
+        label: for people, where the number of ranks is not all.
+    """
+
+    source: str
+    ranks: int
+    steps: int
+    levels: Sequence[float]
+    measured: Sequence[float]
+    predicted: Sequence[float]
+    distance: float | None
+    far: bool
+    held_out: bool
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Step times of a number of ranks that was asked for: at each level (low, fitted, high), seconds."""
+
+    ranks: int
+    levels: Sequence[float]
+    times: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class StepsReport:
+    """All that is said of a fit.
+
+    Attributes:
+        experiment: its name.
+        level: of the intervals.
+        figures: the parameters.
+        runs: the data.
+        losses: of all starts, the least first.
+        gradient: largest entry at the best.
+        steps: of the best descent.
+        outcome: `flat`, `corner` or `unfinished`.
+        agreeing: how many starts found the same loss.
+        known: what the data tell apart, in sentences.
+        forecasts: of other numbers of ranks.
+        log_likelihood: of what was fitted; None where there is no likelihood.
+        how: of the intervals.
+        scatter: relative, of measurements around the fit; None where the fit is of distributions.
+    """
+
+    experiment: str
+    level: float
+    figures: Sequence[FittedFigure]
+    runs: Sequence[FittedRun]
+    losses: Sequence[float]
+    gradient: float
+    steps: int
+    outcome: str
+    agreeing: int
+    known: Sequence[str]
+    forecasts: Sequence[Forecast] = ()
+    log_likelihood: float | None = None
+    how: str = "Laplace's approximation"
+    scatter: float | None = None
+
+
+def steps_json(report: StepsReport) -> dict[str, Any]:
+    """As plain data, in SI units."""
+    plain = {"kind": KIND, **asdict(report)}
+    for each in plain["figures"]:
+        each["dimension"] = each["dimension"].value
+    return plain
+
+
+def steps_from_json(found: Mapping[str, Any]) -> StepsReport:
+    """The inverse of `steps_json`."""
+    figures = [
+        FittedFigure(**{**each, "paths": tuple(each["paths"]), "dimension": Dimension(each["dimension"])})
+        for each in found["figures"]
+    ]
+    rest = {key: each for key, each in found.items() if key != "kind"}
+    return StepsReport(
+        **{
+            **rest,
+            "figures": figures,
+            "runs": [FittedRun(**each) for each in found["runs"]],
+            "forecasts": [Forecast(**each) for each in found["forecasts"]],
+        }
+    )
+
+
+def steps_text(report: StepsReport) -> Group:
+    """As tables and sentences."""
+    parts: list[Any] = [figures_table(report.experiment, report.level, report.figures), Text(), _runs(report)]
+    if report.forecasts:
+        parts += [Text(), _forecasts(report)]
+    parts += [Text(), *(Text(line) for line in sentences(report))]
+    return Group(*parts)
+
+
+def sentences(report: StepsReport) -> list[str]:
+    """What the tables do not say."""
+    found = []
+    out = [each for each in report.runs if each.held_out]
+    if out:
+        off = [abs(p / m - 1) for each in out for p, m in zip(each.predicted, each.measured, strict=True)]
+        what = "quantiles" if out[0].levels else "times"
+        found.append(
+            f"Held out: {len(out)} {'run' if out[0].levels else 'row'}{'s' if len(out) > 1 else ''}, {what} predicted within "
+            f"{100 * sum(off) / len(off):.1f} % on average, {100 * max(off):.1f} % at most."
+        )
+    else:
+        found.append(
+            "Nothing was held out, so how far other runs would be missed is not known (`--hold-out`)."
+        )
+    far = [each for each in report.runs if each.far]
+    if far:
+        ranks = ", ".join(f"{each.ranks:,}" for each in far)
+        found.append(
+            f"The fitted distribution is not the measured one on {ranks} ranks: by more than chance, if steps do not depend on each "
+            "other. Intervals hold only as far as the model does."
+        )
+    found.append(
+        f"{how_it_ended(report.outcome, report.losses, report.agreeing, report.gradient, report.steps)}."
+    )
+    if report.scatter is not None:
+        found.append(f"Measurements scatter by {100 * report.scatter:.1f} % around the fit.")
+    return [*found, *report.known]
+
+
+def run_rows(report: StepsReport) -> tuple[list[str], list[tuple[str, ...]]]:
+    """A heading and a row for each run: measured against fitted."""
+    levels = next((each.levels for each in report.runs if each.levels), ())
+    named = [f"p{100 * level:g}" for level in levels] or ["step"]
+    heading = ["ranks", "steps", *(f"{name}: measured, fitted" for name in named)]
+    heading += ["distance"] if levels else []
+    heading += [""]
+    rows = []
+    for each in report.runs:
+        pairs = zip(each.measured, each.predicted, strict=True)
+        cells = [f"{duration(m)} {duration(p)} ({100 * (p / m - 1):+.1f} %)" for m, p in pairs]
+        distance = [f"{each.distance:.3f}{' !' if each.far else ''}"] if each.distance is not None else []
+        rows.append(
+            (
+                each.label or f"{each.ranks:,}",
+                f"{each.steps:,}",
+                *cells,
+                *distance,
+                "held out" if each.held_out else "fitted",
+            )
+        )
+    return heading, rows
+
+
+def forecast_rows(report: StepsReport) -> tuple[list[str], list[tuple[str, ...]]]:
+    """A heading and a row for each forecast, with intervals."""
+    levels = report.forecasts[0].levels
+    heading = ["ranks", *(f"p{100 * level:g}" if len(levels) > 1 else "step" for level in levels)]
+    rows = [
+        (
+            f"{each.ranks:,}",
+            *(f"{duration(mid)} ({duration(low)} .. {duration(high)})" for low, mid, high in each.times),
+        )
+        for each in report.forecasts
+    ]
+    return heading, rows
+
+
+def _runs(report: StepsReport) -> Table:
+    return _table("Step times", *run_rows(report))
+
+
+def _forecasts(report: StepsReport) -> Table:
+    title = f"Forecasts, {100 * report.level:.0f} % intervals of what the fit leaves unknown"
+    return _table(title, *forecast_rows(report))
+
+
+def _table(title: str, heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, title=title, title_justify="left")
+    for place, name in enumerate(heading):
+        table.add_column(name, justify="left" if place == len(heading) - 1 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
