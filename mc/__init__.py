@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mc.api import on_cluster as on_cluster
     from mc.api import run_sweep as run_sweep
     from mc.api import search_plans as search_plans
+    from mc.api import to_xarray as to_xarray
     from mc.api import write_cluster as write_cluster
     from mc.catalog import chip as chip
     from mc.catalog import link as link
@@ -100,7 +101,15 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "mc.advise.worth": ("worth",),
-    "mc.api": ("calibrate", "difference", "on_cluster", "run_sweep", "search_plans", "write_cluster"),
+    "mc.api": (
+        "calibrate",
+        "difference",
+        "on_cluster",
+        "run_sweep",
+        "search_plans",
+        "to_xarray",
+        "write_cluster",
+    ),
     "mc.catalog": ("chip", "link"),
     "mc.collectives": (
         "AbstractAlgorithm",

@@ -26,6 +26,7 @@ from mc.experiment import run
 from mc.logs import Hints, read_logs
 from mc.results.comparison import Comparison, compare
 from mc.sweep.sweep import run_sweep as _run_sweep
+from mc.sweep.to_xarray import to_xarray as to_xarray
 
 PathLike = str | os.PathLike[str]
 
