@@ -80,7 +80,7 @@ def _check(folder: Path, other: Path | None, out: Path | None) -> None:
     for name, package in (("matplotlib", "matplotlib"), ("jinja2", "Jinja2")):
         if find_spec(name) is None:
             raise InputError(
-                f"report: needs {package}, which is not installed; `pip install 'tailstep[report]'` gets it"
+                f"report: needs {package}, which is not installed; `pip install matplotlib Jinja2` gets all that reports need"
             )
     for each in (folder, other):
         if each is not None and not each.is_dir():

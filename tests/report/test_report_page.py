@@ -262,5 +262,5 @@ def test_what_is_not_installed_is_named(package, folder, monkeypatch):
     from mc.cli import report as module
 
     monkeypatch.setattr(module, "find_spec", lambda name: None if name == package else object())
-    with pytest.raises(InputError, match=r"pip install 'tailstep\[report\]'"):
+    with pytest.raises(InputError, match=r"pip install matplotlib Jinja2"):
         report(folder)
