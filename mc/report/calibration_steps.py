@@ -146,6 +146,11 @@ def sentences(report: StepsReport) -> list[str]:
             f"The fitted distribution is not the measured one on {ranks} ranks: by more than chance, if steps do not depend on each "
             "other. Intervals hold only as far as the model does."
         )
+    if report.outcome != "flat":
+        found.append(
+            "The fit did not end where its loss is flat, and its figures and intervals are not to be relied on: try more `--starts`, "
+            "or free fewer figures (`--free`)."
+        )
     found.append(
         f"{how_it_ended(report.outcome, report.losses, report.agreeing, report.gradient, report.steps)}."
     )
