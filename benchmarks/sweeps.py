@@ -1,5 +1,9 @@
 """Sweeps: cells without noise by the array against one evaluation at a time, and steps drawn against a loop over ranks in NumPy."""
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -7,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Finding, at_least
+from benchmarks.measure import Finding, at_least, at_most
 from mc.config import shipped
 from mc.config.load_sweep import Sweep, load_sweep
 from mc.sweep.batch import batches_of, evaluate
@@ -65,6 +69,76 @@ def run(*, quick: bool) -> Iterator[Finding]:
     yield at_least(
         "the same over a NumPy loop", drawn / seconds / loop, "x", 10, f"{loop / 1e6:,.0f} M/s in NumPy"
     )
+
+    yield from _whole_processes(quick=quick)
+
+
+# Runs the command and says how much memory it took, in kB.
+_PROGRAM = """
+import resource, sys
+from mc.cli.app import main
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+_NOISY = """
+extends: {base}
+sweep:
+  samples: 20000
+  grid:
+    cluster.noise.spread.sigma: {{linear: [1 %, 5 %], points: {points}}}
+    model.exchange.size: {{log: [1 MB, 1 GB], points: {points}}}
+"""
+
+
+def _whole_processes(*, quick: bool) -> Iterator[Finding]:
+    """Two processes against one, a core each; cost of a cell and peak memory as sweeps grow."""
+    with tempfile.TemporaryDirectory() as folder:
+        (path := Path(folder, "noisy.yaml")).write_text(
+            _NOISY.format(base=shipped.quickstart().resolve(), points=6 if quick else 14)
+        )
+        cores = sorted(os.sched_getaffinity(0))
+        one = max(seconds for seconds, _ in _shards(path, folder, 1, cores))
+        if len(cores) > 1:
+            two = max(seconds for seconds, _ in _shards(path, folder, 2, cores))
+            note = "steps with noise, each process on a core of its own, imports not counted"
+            yield at_least("two processes over one", one / two, "x", 1.7, note)
+        costs, memory = [], 0.0
+        for points in (10, 22) if quick else (10, 22, 50):
+            (path := Path(folder, f"{points}.yaml")).write_text(
+                _GRID.format(base=shipped.quickstart().resolve(), points=points)
+            )
+            ((seconds, memory),) = _shards(path, folder, 1, cores)
+            costs.append(seconds / (8 * points**3))
+    growth = f"{8 * 10**3:,} cells against {8 * points**3:,}"
+    yield at_least("cost of a cell, small sweep over large", costs[0] / costs[-1], "x", 1, growth)
+    yield at_most("peak memory of a sweep", memory / 1e6, "GB", 2, f"{8 * points**3:,} cells, to Parquet")
+
+
+def _shards(path: Path, folder: str, count: int, cores: list[int]) -> list[tuple[float, float]]:
+    """Seconds of each of some processes that divide a sweep, and their peak memory in kB."""
+    programs = []
+    for number in range(count):
+        words = ["sweep", str(path), "--shard", f"{number + 1}/{count}", "--json"]
+        words += ["--out", str(Path(folder, f"{path.stem}-{number + 1}-{count}"))]
+        core = {cores[number % len(cores)]}
+        programs.append(
+            subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                preexec_fn=lambda core=core: os.sched_setaffinity(0, core),
+            )
+        )
+    found = []
+    for program in programs:
+        said, told = program.communicate()
+        if program.returncode:
+            raise RuntimeError(told)
+        found.append((json.loads(said)["elapsed_s"], float(told.splitlines()[-1])))
+    return found
 
 
 def _numpy_loop(ranks: int, steps: int) -> float:

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from mc.config import json_schema
-from mc.config.names import Kind
+from mc.config.names import FILE_KINDS
 
-KINDS: tuple[Kind, ...] = ("cluster", "model", "plan", "experiment")
 _Schema = dict[str, Any]
 # What explains itself in the model, and so has no line there, but needs one in a table.
 _EVERYWHERE = {
@@ -62,7 +61,7 @@ def page() -> str:
         "[Configuration](../configuration.md). Keys without a default have to be there, unless `extends` brings them.",
     ]
     seen: set[str] = set()
-    for kind in KINDS:
+    for kind in FILE_KINDS:
         schema = json_schema(kind)
         parts.append(f"## File: {kind}\n\n{_section(schema, required=None)}")
         for name, definition in sorted(schema["$defs"].items(), key=lambda entry: label(*entry)):

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from mc.config import Kind, json_schema
+from mc.config import FileKind, json_schema
 
 
 def schema(
-    kind: Annotated[Kind, typer.Argument(help="The kind of file.")] = "experiment",
+    kind: Annotated[FileKind, typer.Argument(help="The kind of file.")] = "experiment",
 ) -> None:
     """Print the JSON Schema of a kind of configuration file.
 

@@ -6,14 +6,17 @@ from typing import Annotated
 import typer
 
 from mc.cli.options import Overrides
-from mc.config import ExperimentConfig, Kind, load_any
+from mc.config import ExperimentConfig, FileKind, load_any
+from mc.config.calibration import check_calibration, is_calibration
 from mc.document import ConfigError
 from mc.errors import InputError
 
 
 def validate(
     files: Annotated[list[str], typer.Argument(help="YAML files of any kind.", show_default=False)],
-    kind: Annotated[Kind | None, typer.Option(help="What the files are; by default their keys tell.")] = None,
+    kind: Annotated[
+        FileKind | None, typer.Option(help="What the files are; by default their keys tell.")
+    ] = None,
     overrides: Overrides = None,
 ) -> None:
     """Check configuration files and list everything that is wrong with them, each at its file:line:column.
@@ -23,6 +26,12 @@ def validate(
     broken = False
     for file in files:
         try:
+            if kind == "calibration" or (kind is None and is_calibration(file)):
+                if overrides:
+                    raise InputError("--set: expected none with a calibration, which has options of its own")
+                check_calibration(file)
+                print(f"{file}: ok (calibration)")
+                continue
             found, config = load_any(file, overrides or (), kind)
             if isinstance(config, ExperimentConfig) and config.model.transformer is not None:
                 from mc.parallel import checked_plan

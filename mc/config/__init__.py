@@ -38,6 +38,7 @@ from mc.config.names import ALGORITHMS as ALGORITHMS
 from mc.config.names import COLLECTIVES as COLLECTIVES
 from mc.config.names import FORMATS as FORMATS
 from mc.config.names import KINDS as KINDS
+from mc.config.names import FileKind as FileKind
 from mc.config.names import Kind as Kind
 from mc.config.noise import KernelsConfig as KernelsConfig
 from mc.config.noise import NoiseConfig as NoiseConfig

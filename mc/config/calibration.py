@@ -26,9 +26,10 @@ from pydantic import Field, field_validator, model_validator
 
 from mc.config import shipped
 from mc.config.hold_out import parse_hold_out
+from mc.config.load import load_cluster, load_experiment
 from mc.config.names import Kind, SchemaVersion
 from mc.config.quantities import PositiveRatio
-from mc.document import Document, StrictModel, is_file, located, read, validate
+from mc.document import ConfigError, Document, Problem, StrictModel, is_file, located, read, validate
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -141,6 +142,29 @@ def load_calibration(path: str | os.PathLike[str]) -> CalibrationConfig:
     return found.model_copy(
         update={**changed, "calibration": found.calibration.model_copy(update={"data": data})}
     )
+
+
+def check_calibration(path: str | os.PathLike[str]) -> CalibrationConfig:
+    """The same, and whether what it names can be read, data not looked into.
+
+    Raises:
+        ConfigError: likewise.
+    """
+    found = load_calibration(path)
+    if found.cluster is not None:
+        load_cluster(found.cluster)
+    if found.experiment is not None:
+        load_experiment(found.experiment)
+    node = (read(path).root.child("calibration") or read(path).root).child("data")
+    items = node.value if node is not None and isinstance(node.value, list) else []
+    missing = [
+        Problem(items[place].position, f"calibration.data.{place}", f"no such file: `{name}`")
+        for place, name in enumerate(found.calibration.data)
+        if not os.path.exists(name)
+    ]
+    if missing:
+        raise ConfigError(missing)
+    return found
 
 
 def is_calibration(path: str | os.PathLike[str]) -> bool:

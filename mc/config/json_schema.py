@@ -7,8 +7,9 @@ in a file. `tailstep validate` has the last word.
 
 from typing import Any
 
+from mc.config.calibration import CalibrationConfig
 from mc.config.load import MODELS
-from mc.config.names import Kind
+from mc.config.names import FileKind
 from mc.config.references import REFERENCES
 from mc.config.shipped import names
 from mc.config.sweep import SweepConfig
@@ -36,8 +37,14 @@ _SAMPLES = {
 }
 
 
-def json_schema(kind: Kind) -> dict[str, Any]:
+def json_schema(kind: FileKind) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a kind of file."""
+    if kind == "calibration":
+        schema = CalibrationConfig.model_json_schema()
+        # A path alone stands for all defaults of a free figure.
+        listed = schema["$defs"]["FitConfig"]["properties"]["free"]["anyOf"][0]
+        listed["items"] = {"anyOf": [{"type": "string"}, listed["items"]]}
+        return _headed(schema, kind)
     schema = MODELS[kind].model_json_schema()
     definitions = schema.get("$defs", {})
     for name, definition in definitions.items():
@@ -61,6 +68,10 @@ def json_schema(kind: Kind) -> dict[str, Any]:
             )
             text = {"type": "string", "examples": names(reference)}
             schema["properties"][reference] = {"anyOf": [text, inline], "description": description}
+    return _headed(schema, kind)
+
+
+def _headed(schema: dict[str, Any], kind: FileKind) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,

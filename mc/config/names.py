@@ -46,6 +46,8 @@ Method = Literal["exact", "direct", "grid"]
 # What an automatic choice of algorithm goes by: the time with links idle, or the mean or p99 under their noise.
 Objective = Literal["floor", "mean", "p99"]
 Kind = Literal["cluster", "model", "plan", "experiment"]
+# A calibration refers to the others, and nothing to it.
+FileKind = Literal["cluster", "model", "plan", "experiment", "calibration"]
 
 
 def _refuse_booleans(value: Any) -> Any:
@@ -67,3 +69,4 @@ FORMAT_BYTES: Mapping[str, float] = MappingProxyType(
     {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "fp4": 0.5, "int8": 1}
 )
 KINDS: tuple[Kind, ...] = get_args(Kind)
+FILE_KINDS: tuple[FileKind, ...] = get_args(FileKind)

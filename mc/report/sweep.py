@@ -93,17 +93,28 @@ class Summary:
         self.best: pa.Table | None = None
         self.failed: list[tuple[int, str]] = []
         self.all: list[pa.Table] | None = [] if keep_all else None
+        self.reductions: list[NDArray[np.float64]] = []
 
     def add(self, table: pa.Table) -> None:
         """Takes the rows of a batch in."""
         statuses = table.column("status").to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(statuses != "ok")[:_SHOWN]:
             self.failed.append((table.column("cell")[row].as_py(), table.column("error")[row].as_py()))
+        reductions = table.column("variance_reduction").to_numpy().astype(np.float64)
+        self.reductions.append(reductions[np.isfinite(reductions)])
         slim = table.drop_columns([name for name in HEAVY if name in table.column_names])
         if self.all is not None:
             self.all.append(slim)
         both = slim if self.best is None else pa.concat_tables([self.best, slim])
         self.best = both.take(pa.array(self._leading(both)))
+
+    def common_numbers(self) -> dict[str, float] | None:
+        """What common random numbers are worth: the factor on the variance of a difference, over cells that say."""
+        found = np.concatenate([*self.reductions, np.zeros(0)])
+        if not found.size:
+            return None
+        low, middle, high = np.quantile(found, (0.1, 0.5, 0.9))
+        return {"cells": int(found.size), "p10": float(low), "median": float(middle), "p90": float(high)}
 
     def _leading(self, table: pa.Table) -> NDArray[np.int64]:
         if len(self.objectives) == 2:
@@ -150,6 +161,15 @@ def sweep_tables(summary: Summary, outcome: "Outcome") -> Group:
             Text(f"  {cell} ({summary.sweep.text(cell)}): {error}")
             for cell, error in sorted(summary.failed)[:_SHOWN]
         ]
+    common = summary.common_numbers()
+    if common is not None:
+        parts.append(
+            Text(
+                f"common random numbers: samples of their own would have to be {common['median']:.3g} times as many for "
+                f"differences to the first cell as sharp (median of {common['cells']:,} cells; "
+                f"80 % of them {common['p10']:.2g} .. {common['p90']:.2g})"
+            )
+        )
     drawn = f", {outcome.samples:,} samples" if outcome.samples else ""
     found = f", {outcome.found:,} of them found" if outcome.found else ""
     parts.append(Text(f"{outcome.cells:,} cells{found}{drawn} in {duration(outcome.elapsed_s)}"))
@@ -201,6 +221,7 @@ def sweep_json(summary: Summary, outcome: "Outcome") -> dict[str, Any]:
             {"cell": cell, "values": dict(sweep_values(summary.sweep, cell)), "error": error}
             for cell, error in sorted(summary.failed)
         ],
+        "variance_reduction": summary.common_numbers(),
     }
     if len(summary.objectives) == 2:
         return {**found, "pareto": rows}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mc.cli.app import main
 from mc.config import config_hash, json_schema, load_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +62,28 @@ def test_validate_takes_the_kind_and_overrides(tailstep, tmp_path):
     assert tailstep("validate", "plan.yaml", "--kind", "clster").returncode == 2
 
 
+def test_validate_takes_calibrations(monkeypatch, capsys, tmp_path):
+    def validate(text):
+        (tmp_path / "fit.yaml").write_text(text)
+        monkeypatch.setattr(sys, "argv", ["tailstep", "validate", str(tmp_path / "fit.yaml")])
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(main())
+        told = capsys.readouterr()
+        return ended.value.code or 0, (told.out + told.err).replace(str(tmp_path), "")
+
+    (tmp_path / "steps.csv").write_text("ranks,step_time_s\n8,0.1\n")
+    good = "experiment: measured-job\ncalibration: {data: [steps.csv]}\n"
+    assert validate(good) == (0, "/fit.yaml: ok (calibration)\n")
+    code, told = validate(good.replace("steps", "stops"))
+    assert (code, told) == (2, "/fit.yaml:2:22: calibration.data.0: no such file: `/stops.csv`\n")
+    code, told = validate(good.replace("measured-job", "mesured-job"))
+    assert code == 2
+    assert "did you mean `measured-job`?" in told
+    code, told = validate(good.replace("data", "date"))
+    assert code == 2
+    assert "/fit.yaml:2:15: calibration.date: unknown key; did you mean `data`?" in told
+
+
 def test_show_prints_a_configuration_that_reloads_equal(tailstep, tmp_path):
     done = tailstep("show", QUICKSTART, "--set", "plan.ranks=128")
     assert (done.returncode, done.stderr) == (0, "")
@@ -83,7 +106,7 @@ def test_show_refuses_without_a_traceback(tailstep, tmp_path):
     assert done.stderr == "bad.yaml:2:1: name: duplicate key; it was given in line 1 already\n"
 
 
-@pytest.mark.parametrize("kind", ["cluster", "model", "plan", "experiment"])
+@pytest.mark.parametrize("kind", ["cluster", "experiment", "calibration"])
 def test_schema_prints_the_schema(kind, tailstep):
     done = tailstep("schema", kind)
     assert (done.returncode, done.stderr) == (0, "")

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from mc.cli.app import app
 from mc.config import json_schema, load_any
+from mc.config.names import FILE_KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -118,7 +119,7 @@ def test_shown_modules_exist(page, name):
 def test_every_key_of_a_file_has_a_meaning(hooks):
     configuration, _, _ = hooks
     page = configuration.page()
-    for kind in configuration.KINDS:
+    for kind in FILE_KINDS:
         schema = json_schema(kind)
         models = [(f"{kind.title()}Config", schema), *schema["$defs"].items()]
         for name, model in models:

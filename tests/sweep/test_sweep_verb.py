@@ -61,6 +61,17 @@ def test_it_says_how_much_there_is_to_do_and_then_what_is_best(tailstep):
     assert all(sum(row["histogram"]) == row["samples"] == 200 for row in rows)
 
 
+def test_it_says_what_common_random_numbers_are_worth(tailstep):
+    code, out, _ = tailstep("sweep", "small.yaml", "--json", "--out", "kept")
+    assert code == 0
+    told = json.loads(out)["variance_reduction"]
+    (part,) = Path("kept").glob("*.parquet")
+    own = [row["variance_reduction"] for row in pq.read_table(part).to_pylist()[1:]]
+    assert told["cells"] == len(own) == 2
+    assert told["median"] == pytest.approx(sum(own) / 2)
+    assert min(own) < told["p10"] < told["p90"] < max(own)
+
+
 def test_a_dry_run_lists_the_cells_and_makes_nothing(tailstep, tmp_path):
     code, out, _ = tailstep("sweep", "small.yaml", "--dry-run", "--out", "kept")
     assert code == 0
