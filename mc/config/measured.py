@@ -20,9 +20,7 @@ def unfit(samples: Sequence[float], tail_fraction: float) -> tuple[str, str] | N
     ordered = sorted(samples)
     if len(ordered) * tail_fraction < _FEWEST:
         least = math.ceil(_FEWEST / tail_fraction)
-        found = (
-            f"expected at least {least:,} to fit a tail to {tail_fraction:.3g} of them; got {len(ordered):,}"
-        )
+        found = f"expected at least {least:,} to fit a tail to {100 * tail_fraction:.3g} % of them; got {len(ordered):,}"
         return "samples", found
     if not all(math.isfinite(each) and each > 0 for each in ordered):
         return "samples", f"expected positive finite values; got {ordered[0]:g} to {ordered[-1]:g}"

@@ -93,7 +93,7 @@ BAD = [
     ),
     (
         "{family: empirical, samples: [1 us, 2 us]}",
-        "3:40: noise.jitter.samples: expected at least 200 to fit a tail to 0.1 of them; got 2",
+        "3:40: noise.jitter.samples: expected at least 200 to fit a tail to 10 % of them; got 2",
     ),
     (
         f"{{family: empirical, samples: [{', '.join(['1 us'] * 300)}]}}",
