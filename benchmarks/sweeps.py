@@ -104,7 +104,7 @@ def _whole_processes(*, quick: bool) -> Iterator[Finding]:
             two = max(seconds for seconds, _ in _shards(path, folder, 2, cores))
             note = "steps with noise, each process on a core of its own, imports not counted"
             yield at_least("two processes over one", one / two, "x", 1.7, note)
-        costs, memory = [], 0.0
+        costs, memory, points = [], 0.0, 0
         for points in (10, 22) if quick else (10, 22, 50):
             (path := Path(folder, f"{points}.yaml")).write_text(
                 _GRID.format(base=shipped.quickstart().resolve(), points=points)
