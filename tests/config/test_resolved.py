@@ -8,7 +8,8 @@ from mc.config import config_hash, load_any, load_experiment, resolved, resolved
 from mc.config.shipped import directory
 from mc.units import Dimension, format_quantity
 
-SHIPPED = sorted(path for path in directory().rglob("*.yaml"))
+# A calibration has nothing to resolve.
+SHIPPED = sorted(path for path in directory().rglob("*.yaml") if path.parent.name != "calibrations")
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(directory())) for path in SHIPPED])
