@@ -73,9 +73,10 @@ def run(*, quick: bool) -> Iterator[Finding]:
     yield from _whole_processes(quick=quick)
 
 
-# Runs the command and says how much memory it took, in kB.
+# Runs the command on one core and says how much memory it took, in kB.
 _PROGRAM = """
-import resource, sys
+import os, resource, sys
+os.sched_setaffinity(0, {int(sys.argv.pop(1))})
 from mc.cli.app import main
 try:
     main()
@@ -122,16 +123,9 @@ def _shards(path: Path, folder: str, count: int, cores: list[int]) -> list[tuple
     for number in range(count):
         words = ["sweep", str(path), "--shard", f"{number + 1}/{count}", "--json"]
         words += ["--out", str(Path(folder, f"{path.stem}-{number + 1}-{count}"))]
-        core = {cores[number % len(cores)]}
-        programs.append(
-            subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, *words],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                preexec_fn=lambda core=core: os.sched_setaffinity(0, core),
-            )
-        )
+        core = str(cores[number % len(cores)])
+        command = [sys.executable, "-c", _PROGRAM, core, *words]
+        programs.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     found = []
     for program in programs:
         said, told = program.communicate()
