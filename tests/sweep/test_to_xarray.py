@@ -1,7 +1,6 @@
 """Rows of a sweep with labelled axes: every figure stays at the values that it was found for."""
 
 import numpy as np
-import pandas
 import pytest
 
 import mc
@@ -48,12 +47,3 @@ def test_what_is_refused(found, monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'tailstep\[xarray\]'"):
         mc.to_xarray(sweep, table)
-
-
-def test_pandas_reads_a_folder_without_us(found, tmp_path):
-    sweep, table = found
-    mc.run_sweep(sweep, out=tmp_path)
-    frame = pandas.concat(pandas.read_parquet(part) for part in sorted(tmp_path.glob("cells-*.parquet")))
-    assert frame["cell"].tolist() == table.column("cell").to_pylist()
-    assert frame[SIZE].tolist() == table.column(SIZE).to_pylist()
-    assert frame["step_time_p99_s"].tolist() == table.column("step_time_p99_s").to_pylist()
