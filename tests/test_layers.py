@@ -126,6 +126,8 @@ def violations(tree: dict[str, str]) -> list[str]:
             continue
         for module, line, inside in imports(source, known):
             where = f"{name}, line {line}: "
+            if module == "(by name)" and name == "mc.cli.app":
+                continue  # the verbs, files of its own floor, when they are called; tests/test_package.py imports each
             if module == "(by name)":
                 found.append(where + "imports a module by its name, which nobody can check")
                 continue
@@ -170,10 +172,11 @@ def test_no_module_imports_itself_in_a_circle():
 
 @pytest.mark.smoke
 def test_reading_files_and_results_does_not_import_jax():
-    readers = sorted(name for name in modules() if name.split(".")[1:2] and name.split(".")[1] in WITHOUT_JAX)
+    without = {*WITHOUT_JAX, "cli"}
+    readers = sorted(name for name in modules() if name.split(".")[1:2] and name.split(".")[1] in without)
     program = (
         "import importlib, sys\n"
-        f"for name in {['mc', 'mc.cli.app', *readers]}: importlib.import_module(name)\n"
+        f"for name in {['mc', *readers]}: importlib.import_module(name)\n"
         f"print(sorted({set(JAX_AND_KIN)} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import mc
-from mc.cli.app import app
+from mc.cli.app import VERBS, command, summary
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -87,15 +87,13 @@ def test_packages_are_imported_from_it():
 def test_python_m_mc_is_the_command():
     done = python("-m", "mc", "--help", cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    for verb in verbs():
+    for verb in VERBS:
         assert verb in done.stdout
 
 
-def verbs() -> set[str]:
-    """The verbs of the command line."""
-    return {
-        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
-    }
+def test_the_list_of_verbs_says_what_the_help_of_each_says_first():
+    for verb in VERBS:
+        assert command(verb).help.partition("\n")[0] == summary(verb)
 
 
 def code_lines(text: str) -> list[str]:
@@ -115,7 +113,7 @@ PAGES = [
 def test_commands_in_the_documents_exist(page):
     for line in code_lines(read(page)):
         for verb in re.findall(r"\btailstep ([a-z][a-z-]*)", line):
-            assert verb in verbs(), line
+            assert verb in VERBS, line
         for module in re.findall(r"-m ((?:mc|experiments|benchmarks)\b[\w.]*)", line):
             assert importlib.util.find_spec(module), line
 

@@ -6,18 +6,17 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
 from scipy import stats
 from typer.testing import CliRunner
 
-from mc.cli.app import app
+from mc.cli.app import VERBS, app, command
 from mc.config import load_any, load_experiment
 from mc.document import ConfigError
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = {verb: command(verb) for verb in VERBS}
 
 
 def blocks(text: str, language: str) -> list[str]:

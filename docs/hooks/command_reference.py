@@ -2,9 +2,7 @@
 
 from typing import Any, Literal, get_args, get_origin
 
-import typer
-
-from mc.cli.app import app
+from mc.cli.app import VERBS, command
 
 
 def page() -> str:
@@ -14,13 +12,13 @@ def page() -> str:
         "Generated from the commands; `tailstep VERB --help` says the same. Exit codes: 0 done, 1 the run failed, 2 bad usage or "
         "bad input, 3 some cells of a sweep failed, 130 interrupted.",
     ]
-    parts += [section(verb, command) for verb, command in verbs().items()]
+    parts += [section(verb, each) for verb, each in verbs().items()]
     return "\n\n".join(parts) + "\n"
 
 
 def verbs() -> dict[str, Any]:
     """The commands by name, in the order of `tailstep --help`."""
-    return typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return {verb: command(verb) for verb in VERBS}
 
 
 def section(verb: str, command: Any) -> str:
