@@ -11,14 +11,15 @@ from mc.calibration.bootstrap import bootstrap_interval as bootstrap_interval
 from mc.calibration.choose import chosen as chosen
 from mc.calibration.curves import Curve as Curve
 from mc.calibration.curves import curves_of as curves_of
+from mc.calibration.curves import split_curves as split_curves
 from mc.calibration.errors import CalibrationError as CalibrationError
 from mc.calibration.fit import Fit as Fit
-from mc.calibration.fit import HeldOut as HeldOut
 from mc.calibration.fit import fit_curves as fit_curves
-from mc.calibration.fit import line as line
 from mc.calibration.fit import score_held_out as score_held_out
 from mc.calibration.free import free_parameters as free_parameters
 from mc.calibration.free import uncorrected as uncorrected
+from mc.calibration.held_out import HeldOut as HeldOut
+from mc.calibration.held_out import line as line
 from mc.calibration.identify import Identified as Identified
 from mc.calibration.identify import identify as identify
 from mc.calibration.loss import predict_curves as predict_curves

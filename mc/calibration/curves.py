@@ -6,7 +6,7 @@ the cluster, or itself, is refused and not fitted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mc.calibration.errors import CalibrationError
 from mc.collectives.candidates import candidates
 from mc.config import ClusterConfig
+from mc.config.hold_out import HoldOut
 from mc.fabric import Cluster, FabricError, Ranks, build_cluster, span
 from mc.logs import ENGINE_ALGORITHMS, MeasurementTable
 
@@ -65,6 +66,74 @@ def curves_of(
         CalibrationError: there is nothing to fit, or rows contradict the cluster or each other.
     """
     cluster = build_cluster(config)
+    found = [_curve(cluster, key, each, algorithms) for key, each in _groups(table).items()]
+    curves = [each for each in found if len(each.sizes) >= _LEAST_SIZES]
+    if not curves:
+        most = max(len(each.sizes) for each in found)
+        raise CalibrationError(
+            f"expected a curve of {_LEAST_SIZES} sizes or more; got {most}: a single point fixes no latency and bandwidth"
+        )
+    return curves
+
+
+def split_curves(
+    table: MeasurementTable, config: ClusterConfig, rule: HoldOut, algorithms: Sequence[str] | None = None
+) -> tuple[list[Curve], list[Curve]]:
+    """Curves to fit, and curves to be scored on: of one group of ranks there may be both.
+
+    Args:
+        table: what the importers found.
+        config: the cluster.
+        rule: which rows are held out.
+        algorithms: as for `curves_of`.
+
+    Raises:
+        CalibrationError: as `curves_of` does; or the rule leaves nothing to fit, or holds nothing out.
+    """
+    # All rows first, for what contradicts itself.
+    curves = curves_of(table, config, algorithms)
+    if rule.field == "none":
+        return curves, []
+    cluster, fitted, left = build_cluster(config), list[Curve](), list[Curve]()
+    for key, rows in _groups(table).items():
+        places = {size: place for place, size in enumerate(sorted({row["bytes"] for row in rows}))}
+        if len(places) < _LEAST_SIZES:
+            continue
+        parts: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+        for row in rows:
+            place = places[row["bytes"]]
+            ranks, nodes, file = row["ranks"], row["nodes"], row["source"]
+            parts[rule.holds(ranks, row["bytes"], place, nodes=nodes, file=file, curve=f"{key[:3]}")].append(
+                row
+            )
+        if parts[0]:
+            fitted.append(_curve(cluster, key, parts[0], algorithms))
+        if parts[1]:
+            own = _curve(cluster, key, parts[1], algorithms)
+            left.append(replace(own, label=f"{own.label}, held out"))
+    if not left or not fitted:
+        what = "all of them" if left else "none"
+        raise CalibrationError(
+            f"hold_out: expected a rule that some rows meet and some do not; {what} do ({_ranges(curves)})"
+        )
+    few = [each for each in fitted if len(each.sizes) >= _LEAST_SIZES]
+    if not few:
+        most = max(len(each.sizes) for each in fitted)
+        raise CalibrationError(
+            f"hold_out: expected a rule that leaves a curve of {_LEAST_SIZES} sizes or more to be fitted; got {most}"
+        )
+    return few, left
+
+
+def _ranges(curves: Sequence[Curve]) -> str:
+    groups = "; ".join(dict.fromkeys(curve.label for curve in curves))
+    sizes = np.concatenate([curve.sizes for curve in curves])
+    files = ", ".join(dict.fromkeys(source for curve in curves for source in curve.sources))
+    return f"{groups}; {sizes.min():.0f} to {sizes.max():.0f} bytes; {files}"
+
+
+def _groups(table: MeasurementTable) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """Rows of one collective, group of ranks, algorithm and protocol."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     rows = [row for row in table.rows() if _is_curve(row)]
     if not rows:
@@ -77,14 +146,7 @@ def curves_of(
             continue
         key = (row["collective"], row["ranks"], row["nodes"], row["algorithm"], row["protocol"])
         groups.setdefault(key, []).append(row)
-    found = [_curve(cluster, key, each, algorithms) for key, each in groups.items()]
-    curves = [each for each in found if len(each.sizes) >= _LEAST_SIZES]
-    if not curves:
-        most = max(len(each.sizes) for each in found)
-        raise CalibrationError(
-            f"expected a curve of {_LEAST_SIZES} sizes or more; got {most}: a single point fixes no latency and bandwidth"
-        )
-    return curves
+    return groups
 
 
 def _is_curve(row: Mapping[str, Any]) -> bool:

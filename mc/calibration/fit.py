@@ -1,6 +1,7 @@
-"""A fit of a cluster to measured curves: from several starts, with its uncertainty and its score on sizes held out.
+"""A fit of a cluster to measured curves: from several starts, with its uncertainty and its score on what was held out.
 
-Twice over the same compiled program: on every other size of each curve, to be scored on the rest, and on all. Each
+Twice over the same compiled program: on every other size of each curve, to be scored on the rest, and on all; or once,
+where a rule keeps rows from the fit (`split_curves`), which is then scored on them. Each
 time with a scatter σ of 4 % first, then with the one that the residuals show, and each of these from all
 starts at falling temperatures of the smooth minimum. Uncertainty is Laplace's: the posterior is normal around
 the optimum, with the inverse of the Gauss–Newton matrix JᵀJ as covariance (the priors are among the residuals, so it
@@ -8,7 +9,7 @@ is never singular). Everything is computed in double precision.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from scipy import stats
 
 from mc.calibration.curves import Curve
 from mc.calibration.errors import CalibrationError
+from mc.calibration.held_out import HeldOut, line, score_unseen
 from mc.calibration.least_squares import least_squares
 from mc.calibration.loss import CurveData, curve_residuals, predictor, size_weights
 from mc.calibration.parameters import Parameters
@@ -32,21 +34,6 @@ _ENOUGH_TO_HOLD_OUT = 6
 # Told after each descent: what was done, and the loss.
 Report = Callable[[str, float], None]
 Outcome = Literal["flat", "corner", "unfinished"]
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """How well sizes are predicted that the fit had not seen.
-
-    Attributes:
-        errors: |predicted/measured − 1| of each.
-        sizes: bytes.
-        line: the same errors of a plain latency–bandwidth line per curve, fitted to the same rows.
-    """
-
-    errors: NDArray[np.float64]
-    sizes: NDArray[np.float64]
-    line: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -97,6 +84,8 @@ class Fit:
         weights: of the rows.
         convergence: how it ended.
         held_out: the score; None where it was not asked for.
+        unseen: what a rule kept from the fit.
+        forecast: times of each of these.
     """
 
     config: ClusterConfig
@@ -109,6 +98,8 @@ class Fit:
     weights: NDArray[np.float64]
     convergence: Convergence
     held_out: HeldOut | None
+    unseen: tuple[Curve, ...] = ()
+    forecast: tuple[NDArray[np.float64], ...] = ()
 
     @property
     def calibrated(self) -> ClusterConfig:
@@ -138,6 +129,7 @@ def fit_curves(
     steps: int = 60,
     seed: int = 0,
     held_out: bool = True,
+    unseen: Sequence[Curve] = (),
     report: Report | None = None,
 ) -> Fit:
     """Fits parameters of a cluster to curves.
@@ -150,15 +142,19 @@ def fit_curves(
         steps: at most so many per descent and temperature.
         seed: of the starts.
         held_out: whether every other size is predicted from the rest first.
+        unseen: curves that the fit is scored on instead.
         report: is told of every pass.
 
     Raises:
         CalibrationError: a prediction is not finite at the priors' centres.
     """
     with jax.enable_x64(True):
-        return _Fitting(config, tuple(curves), parameters, steps, report or (lambda label, loss: None)).run(
-            starts, seed, held_out=held_out
-        )
+        fitting = _Fitting(config, tuple(curves), parameters, steps, report or (lambda label, loss: None))
+        fit = fitting.run(starts, seed, held_out=held_out and not unseen)
+    if not unseen:
+        return fit
+    score, forecast = score_unseen(fit.calibrated, fit.curves, unseen)
+    return replace(fit, held_out=score, unseen=tuple(unseen), forecast=forecast)
 
 
 def score_held_out(
@@ -312,24 +308,3 @@ class _Ended(NamedTuple):
     point: NDArray[np.float64]
     normal: NDArray[np.float64]
     all_points: NDArray[np.float64]
-
-
-def line(
-    sizes: NDArray[np.float64], times: NDArray[np.float64], at: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """A plain line α + B/w, fitted to relative errors by the same robust loss; for comparison."""
-    with jax.enable_x64(True):
-        start = jnp.log(jnp.array([[times.min(), times[-1] / sizes[-1]]]))
-        found = _descend_line(start, jnp.asarray(sizes), jnp.asarray(times))
-        latency, per_byte = np.exp(np.asarray(found[0]))
-    return latency + per_byte * at
-
-
-@jax.jit
-def _descend_line(start: Any, sizes: Any, times: Any) -> Any:
-    def residuals(z: Any, data: Any) -> Any:
-        predicted = jnp.exp(z[0]) + jnp.exp(z[1]) * data[0]
-        relative = jnp.log(predicted / data[1]) / _FIRST_SIGMA
-        return relative * jnp.sqrt(2 / (jnp.sqrt(1 + relative**2) + 1))
-
-    return least_squares(residuals, start, (sizes, times), steps=100).point

@@ -141,8 +141,9 @@ def _heading(fit: Fit, command: str | None) -> Sequence[str]:
     lines.append(f"Scatter around the model: {100 * fit.sigma:.1f} %.")
     if fit.held_out is not None:
         found = fit.held_out.errors
+        what = "Rows that were not fitted" if fit.unseen else "Sizes held out"
         lines.append(
-            f"Sizes held out: median error {100 * float(sorted(found)[len(found) // 2]):.1f} %, mean {100 * found.mean():.1f} %."
+            f"{what}: median error {100 * float(np.median(found)):.1f} %, mean {100 * found.mean():.1f} %."
         )
     return [*lines, *([f"Made by: {command}"] if command else [])]
 

@@ -1,15 +1,13 @@
 """`tailstep calibrate`: from measurements to a file whose figures fit them."""
 
-import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 
 from mc.cli.options import Overrides
-from mc.config import load_cluster
 from mc.config.calibration import (
     CalibrationConfig,
     FitConfig,
@@ -18,16 +16,6 @@ from mc.config.calibration import (
     load_calibration,
 )
 from mc.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mc.calibration import Fit
-    from mc.report.calibration import CalibrationReport
-
-# Two passes with and without held-out sizes, at three temperatures each.
-_PASSES = 12
 
 
 def calibrate(
@@ -120,7 +108,8 @@ def calibrate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help="Rows that are kept from the fit and scored: `every 4`, `ranks > 8`, `ranks = 64, 128`, `none`.",
+            help="Rows that are kept from the fit and scored: `every 4`, `20 %`, `ranks > 8`, `ranks = 64, 128`, `nodes > 4`, "
+            "`size > 16 MiB`, `file = b.log`, `none`. Without, of collectives every other size is scored, and all fitted.",
             show_default=False,
         ),
     ] = None,
@@ -146,9 +135,8 @@ def calibrate(
     Prints every figure with its prior, its fitted value and a 90 % interval, the errors, the score on what was held
     out, and what the data cannot tell apart.
     """
-    from mc.logs import Hints, read_logs
     from mc.report.plot import check_plot
-    from mc.results.calibration import check_calibration_folder, write_calibration
+    from mc.results.calibration import check_calibration_folder
 
     if out is not None:
         _check_out(out)
@@ -194,51 +182,18 @@ def calibrate(
     assert asked.cluster is not None
     if asked.calibration.forecast:
         raise InputError("forecast: expected an experiment, whose step times are forecast; got a cluster")
-    if asked.calibration.hold_out is not None:
-        raise InputError("hold_out: expected an experiment; of collectives every other size is scored")
-    fitted, ask = load_cluster(asked.cluster, overrides or ()), asked.calibration
-    found = read_logs(ask.data, Hints(collective=ask.collective, ranks=ask.ranks, nodes=ask.nodes))
+    from mc.cli.calibrate_curves import calibrate_cluster
 
-    from mc.calibration import (
-        bootstrap,
-        bootstrap_interval,
-        calibrated_yaml,
-        chosen,
-        curves_of,
-        fit_curves,
-        free_parameters,
-        uncorrected,
+    calibrate_cluster(
+        asked.cluster,
+        asked.calibration,
+        overrides or [],
+        command,
+        out=out,
+        results=results,
+        plot=plot,
+        as_json=as_json,
     )
-    from mc.report.fitting import fitting
-
-    curves = curves_of(found.table, fitted, ask.algorithms)
-    if ask.free:
-        parameters = chosen(fitted, ask.free)
-    else:
-        fitted = uncorrected(fitted)
-        parameters = free_parameters(fitted, curves)
-    with fitting(_PASSES) as report:
-        fit = fit_curves(
-            fitted, curves, parameters, starts=ask.starts, steps=ask.steps, seed=ask.seed, report=report
-        )
-    intervals, refitted = fit.interval(), None
-    if ask.bootstrap:
-        refitted = bootstrap(fit, ask.bootstrap, seed=ask.seed)
-        intervals = bootstrap_interval(fit, refitted)
-    summary = summarised(fit, intervals)
-    if out is not None or results is not None:
-        text = calibrated_yaml(fit, intervals, command, refitted)
-        if out is not None:
-            out.write_text(text, encoding="utf-8")
-        if results is not None:
-            from mc.report.calibration import calibration_json
-
-            write_calibration(results, calibration_json(summary), command, text, ask.data)
-    if plot is not None:
-        from mc.report.calibration_plot import plot_calibration
-
-        plot_calibration(plot, summary)
-    _print(summary, out, as_json=as_json)
 
 
 def _asked(path: str | None, cluster: str | None, stated: dict[str, Any]) -> CalibrationConfig:
@@ -269,84 +224,8 @@ def _asked(path: str | None, cluster: str | None, stated: dict[str, Any]) -> Cal
     return CalibrationConfig(cluster=cluster, experiment=path, calibration=asked)
 
 
-def summarised(fit: "Fit", intervals: "NDArray[np.float64]") -> "CalibrationReport":
-    """A fit as plain figures, with the intervals that were asked for."""
-    import numpy as np
-
-    from mc.calibration import identify, predict_curves, short_name
-    from mc.config.axes import count as count_of
-    from mc.config.bus_bandwidth import bus_factor
-    from mc.report.calibration import CalibrationReport, FittedCurve, FittedFigure
-
-    known = identify(fit.covariance)
-    items = zip(fit.parameters.items, intervals.tolist(), strict=True)
-    figures = [
-        FittedFigure(
-            short_name(each), each.paths, each.dimension, each.center, low, value, high, known.learnt(place)
-        )
-        for place, (each, (low, value, high)) in enumerate(items)
-    ]
-    prior = predict_curves(fit.config, fit.curves)
-    curves = [
-        FittedCurve(
-            curve.label,
-            curve.sizes.tolist(),
-            curve.times.tolist(),
-            before.tolist(),
-            after.tolist(),
-            bus_factor(
-                curve.collective, curve.ranks if isinstance(curve.ranks, int) else count_of(curve.ranks)
-            ),
-        )
-        for curve, before, after in zip(fit.curves, prior, fit.predicted, strict=True)
-    ]
-    score = fit.held_out
-    ended = fit.convergence
-    return CalibrationReport(
-        fit.config.name,
-        0.9,
-        figures,
-        curves,
-        fit.sigma,
-        None
-        if score is None
-        else (
-            float(np.median(score.errors)),
-            float(score.errors.mean()),
-            float(np.median(score.line)),
-            float(score.line.mean()),
-        ),
-        [float(each) for each in ended.losses],
-        ended.gradient,
-        ended.steps,
-        ended.outcome,
-        ended.agreeing,
-        known.sentences([short_name(each) for each in fit.parameters.items]),
-    )
-
-
 def _check_out(out: Path) -> None:
     if out.suffix not in (".yaml", ".yml"):
         raise InputError(f"--out: expected a file that ends in .yaml; got {out}")
     if not out.parent.is_dir():
         raise InputError(f"--out: {out}: no such directory")
-
-
-def _print(summary: "CalibrationReport", out: Path | None, *, as_json: bool) -> None:
-    from mc.report.calibration import calibration_json, calibration_text
-
-    if as_json:
-        print(json.dumps(calibration_json(summary), allow_nan=False))
-        return
-    from rich.console import Console
-
-    console = Console()
-    text = calibration_text(summary)
-    console.width = max(console.width, min(Console(width=500).measure(text).maximum, 160))
-    console.print(text, highlight=False)
-    if out is not None:
-        console.print(
-            f"\nkept in {out}: `tailstep collective` and `tailstep run` take it",
-            markup=False,
-            highlight=False,
-        )

@@ -75,8 +75,9 @@ class FitConfig(StrictModel):
         steps: most steps of a descent.
         seed: of starts and refits.
         bootstrap: refits for the intervals; 0 for Laplace's.
-        hold_out: which rows are kept from the fit and scored: of step times `none`, `every 4`, `ranks > 8` or
-            `ranks = 8, 16`; curves are scored on every other size before all are fitted.
+        hold_out: which rows are kept from the fit and scored: `none`, `every 4`, `20 %`, `ranks > 8`, `ranks = 8, 16`,
+            `nodes > 4`, `size > 16 MiB`, `file = b.log`. Without, curves are scored on every other size before all are fitted,
+            and step times are not scored.
         forecast: numbers of ranks to forecast step times of.
     """
 

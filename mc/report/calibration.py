@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -54,6 +55,7 @@ class FittedCurve:
         prior: seconds, predicted before the fit.
         predicted: seconds, after it.
         bus_factor: bus bandwidth over size per time.
+        held_out: whether the fit has not seen it.
     """
 
     label: str
@@ -62,6 +64,40 @@ class FittedCurve:
     prior: Sequence[float]
     predicted: Sequence[float]
     bus_factor: float = 1.0
+    held_out: bool = False
+
+
+@dataclass(frozen=True)
+class HeldOutDecade:
+    """Errors on what was held out, of one decade of sizes: from so many bytes on."""
+
+    size: float
+    rows: int
+    median: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class HeldOutScore:
+    """Errors |predicted/measured − 1| on what the fit had not seen.
+
+    Attributes:
+        median: of all.
+        mean: of all.
+        line_median: of a plain line fitted to the same rows; None where it has none to be fitted to.
+        line_mean: likewise.
+        rule: that held rows out; empty where every other size was, before all were fitted.
+        rows: how many.
+        decades: by size.
+    """
+
+    median: float
+    mean: float
+    line_median: float | None
+    line_mean: float | None
+    rule: str = ""
+    rows: int = 0
+    decades: Sequence[HeldOutDecade] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +110,7 @@ class CalibrationReport:
         figures: the parameters.
         curves: the data.
         scatter: relative, of measurements around the model.
-        held_out: median and mean error on sizes held out, and those of a plain line; None without.
+        held_out: the score on what the fit had not seen; None without.
         losses: of all starts, the least first.
         gradient: largest entry at the best.
         steps: of the best descent.
@@ -88,7 +124,7 @@ class CalibrationReport:
     figures: Sequence[FittedFigure]
     curves: Sequence[FittedCurve]
     scatter: float
-    held_out: tuple[float, float, float, float] | None
+    held_out: HeldOutScore | None
     losses: Sequence[float]
     gradient: float
     steps: int
@@ -102,8 +138,6 @@ def calibration_json(report: CalibrationReport) -> dict[str, Any]:
     plain = asdict(report)
     for each in plain["figures"]:
         each["dimension"] = each["dimension"].value
-    keys = ("median", "mean", "line_median", "line_mean")
-    plain["held_out"] = None if report.held_out is None else dict(zip(keys, report.held_out, strict=True))
     return plain
 
 
@@ -119,8 +153,33 @@ def calibration_from_json(found: Mapping[str, Any]) -> CalibrationReport:
             **found,
             "figures": figures,
             "curves": [FittedCurve(**each) for each in found["curves"]],
-            "held_out": None if held_out is None else tuple(held_out.values()),
+            "held_out": None if held_out is None else _score(held_out),
         }
+    )
+
+
+def _score(found: Mapping[str, Any]) -> HeldOutScore:
+    return HeldOutScore(**{**found, "decades": [HeldOutDecade(**each) for each in found.get("decades", ())]})
+
+
+def held_out_score(
+    errors: NDArray[np.float64], sizes: NDArray[np.float64], line: NDArray[np.float64], rule: str = ""
+) -> HeldOutScore:
+    """The score of errors |predicted/measured − 1| at some sizes, those of a line beside them (nan where it has none)."""
+    decades = np.floor(np.log10(sizes) + 1e-9).astype(int)
+    known = bool(np.isfinite(line).all())
+    return HeldOutScore(
+        float(np.median(errors)),
+        float(errors.mean()),
+        float(np.median(line)) if known else None,
+        float(line.mean()) if known else None,
+        rule,
+        len(errors),
+        [
+            HeldOutDecade(float(10.0**each), len(own), float(np.median(own)), float(own.mean()))
+            for each in sorted(set(decades.tolist()))
+            for own in (errors[decades == each],)
+        ],
     )
 
 
@@ -133,16 +192,19 @@ def calibration_text(report: CalibrationReport) -> Group:
         Text(),
     ]
     if report.held_out is not None:
-        median, mean, line_median, line_mean = (f"{100 * each:.1f} %" for each in report.held_out)
-        parts.append(
-            Text(
-                f"Sizes held out: predicted within {median} (median), {mean} (mean); by a plain latency-bandwidth line "
-                f"{line_median}, {line_mean}."
-            )
-        )
+        parts.append(Text(score_text(report.held_out)))
     parts.append(Text(ending(report)))
     parts += [Text(line) for line in report.known]
     return Group(*parts)
+
+
+def score_text(score: HeldOutScore) -> str:
+    """What was held out, and how far it is missed, in a sentence."""
+    what = f"Held out by `{score.rule}`, {score.rows} rows" if score.rule else "Sizes held out"
+    found = f"{what}: predicted within {100 * score.median:.1f} % (median), {100 * score.mean:.1f} % (mean)"
+    if score.line_median is None or score.line_mean is None:
+        return f"{found}."
+    return f"{found}; by a plain latency-bandwidth line {100 * score.line_median:.1f} %, {100 * score.line_mean:.1f} %."
 
 
 def ending(report: CalibrationReport) -> str:
@@ -182,34 +244,50 @@ def figures_table(name: str, level: float, figures: Sequence[FittedFigure]) -> T
 
 def _decades(report: CalibrationReport) -> Table:
     table = Table(box=None, title="|predicted/measured - 1|, medians by size", title_justify="left")
-    for heading in ("sizes", "rows", "before", "fitted", "bias"):
-        table.add_column(heading, justify="left" if heading == "sizes" else "right")
-    for row in decade_rows(report):
+    heading, rows = decade_rows(report)
+    for name in heading:
+        table.add_column(name, justify="left" if name == "sizes" else "right")
+    for row in rows:
         table.add_row(*row)
     return table
 
 
-def decade_rows(report: CalibrationReport) -> list[tuple[str, ...]]:
-    """Errors by decades of sizes: from which on, how many rows, medians before and after the fit, the median with its sign."""
+def decade_rows(report: CalibrationReport) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Errors by decades of sizes: from which on, how many rows, medians before and after the fit, the median with its sign.
+
+    Behind them, where something was held out, how many of those rows, and their median and mean error.
+    """
+    score = report.held_out
+    heading = ("sizes", "rows", "before", "fitted", "bias")
+    heading += ("held out", "median", "mean") if score is not None and score.decades else ()
+    fitted = [curve for curve in report.curves if not curve.held_out]
     sizes, before, after = (
         np.concatenate([np.asarray(each, float) for each in group])
         for group in (
-            [curve.sizes for curve in report.curves],
-            [np.asarray(curve.prior) / np.asarray(curve.measured) - 1 for curve in report.curves],
-            [np.asarray(curve.predicted) / np.asarray(curve.measured) - 1 for curve in report.curves],
+            [curve.sizes for curve in fitted],
+            [np.asarray(curve.prior) / np.asarray(curve.measured) - 1 for curve in fitted],
+            [np.asarray(curve.predicted) / np.asarray(curve.measured) - 1 for curve in fitted],
         )
     )
     decades = np.floor(np.log10(sizes) + 1e-9).astype(int)
+    left = {} if score is None else {round(np.log10(each.size)): each for each in score.decades}
     found = []
-    for decade in sorted(set(decades.tolist())):
+    for decade in sorted({*decades.tolist(), *left}):
         own = decades == decade
-        found.append(
-            (
-                f"from {format_quantity(float(10**decade), Dimension.SIZE)}",
+        row = ["", "", "", ""]
+        if own.any():
+            row = [
                 str(int(own.sum())),
                 f"{100 * np.median(np.abs(before[own])):.1f} %",
                 f"{100 * np.median(np.abs(after[own])):.1f} %",
                 f"{100 * np.median(after[own]):+.1f} %",
+            ]
+        if left:
+            each = left.get(decade)
+            row += (
+                ["", "", ""]
+                if each is None
+                else [str(each.rows), f"{100 * each.median:.1f} %", f"{100 * each.mean:.1f} %"]
             )
-        )
-    return found
+        found.append((f"from {format_quantity(float(10.0**decade), Dimension.SIZE)}", *row))
+    return heading, found

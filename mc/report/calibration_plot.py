@@ -55,9 +55,11 @@ def error_panel(report: CalibrationReport) -> Panel:
     def draw(axes: Any) -> None:
         for place, curve in enumerate(report.curves):
             error = np.asarray(curve.predicted) / np.asarray(curve.measured) - 1
-            axes.plot(
-                curve.sizes, 100 * error, "-", marker=".", ms=3, color=COLOURS[place % len(COLOURS)], lw=1
-            )
+            colour = COLOURS[place % len(COLOURS)]
+            if curve.held_out:
+                axes.plot(curve.sizes, 100 * error, "o", ms=4, mfc="none", color=colour, lw=1)
+            else:
+                axes.plot(curve.sizes, 100 * error, "-", marker=".", ms=3, color=colour, lw=1)
         axes.axhline(0, color=QUIET, lw=0.8)
         axes.set_xscale("log", base=2)
         _ticks(axes, report)
@@ -73,7 +75,10 @@ def _draw_curves(axes: Any, report: CalibrationReport, of: Callable[[FittedCurve
         sizes = np.asarray(curve.sizes)
         shown = slice(None, None, max(1, len(sizes) // _MOST))
         measured = of(curve, curve.measured)
-        axes.plot(sizes[shown], measured[shown], "o", color=colour, ms=3.5, label=label(curve.label))
+        face = "none" if curve.held_out else colour
+        axes.plot(
+            sizes[shown], measured[shown], "o", color=colour, mfc=face, ms=3.5, label=label(curve.label)
+        )
         axes.plot(sizes, of(curve, curve.prior), ":", color=colour, lw=1)
         axes.plot(sizes, of(curve, curve.predicted), "-", color=colour, lw=1.3)
     axes.set_xscale("log", base=2)

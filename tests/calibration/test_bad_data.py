@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from mc.calibration import CalibrationError, curves_of
+from mc.calibration import CalibrationError, curves_of, split_curves
 from mc.config import ClusterConfig
+from mc.config.hold_out import parse_hold_out
 from mc.errors import InputError
 from mc.logs import Hints, read_logs
+from tests.stats import assert_fraction
 
 HEAD = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
 HEAD += "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n"
@@ -71,6 +73,60 @@ def test_a_sound_log_is_a_curve(tmp_path, config):
 def test_what_is_refused(tmp_path, config, text, message):
     with pytest.raises(InputError) as caught:
         read(tmp_path, text, config)
+    assert message in str(caught.value)
+
+
+@pytest.fixture
+def two_logs(tmp_path, config):
+    """Runs on 8 and 16 ranks, each in a file of its own."""
+    paths = []
+    for ranks in (8, 16):
+        paths.append(tmp_path / f"{ranks}.log")
+        paths[-1].write_text(log(GROWING, ranks))
+    return read_logs(paths).table
+
+
+@pytest.mark.parametrize(
+    ("rule", "fitted", "left"),
+    [
+        ("every 4", {8: 9, 16: 9}, {8: 2, 16: 2}),
+        ("ranks > 8", {8: 11}, {16: 11}),
+        ("nodes = 2", {16: 11}, {8: 11}),
+        ("size > 1 MiB", {8: 9, 16: 9}, {8: 2, 16: 2}),
+        ("file = 8.log", {16: 11}, {8: 11}),
+    ],
+)
+def test_a_rule_parts_curves(two_logs, config, rule, fitted, left):
+    parts = split_curves(two_logs, config, parse_hold_out(rule))
+    assert [{each.ranks: len(each.sizes) for each in part} for part in parts] == [fitted, left]
+    assert all(each.label.endswith(", held out") for each in parts[1])
+
+
+def test_a_share_is_drawn_with_its_chance_and_by_its_seed():
+    # 2,000 draws: the share, and other ones under another seed.
+    def held(text):
+        rule = parse_hold_out(text)
+        return np.array([rule.holds(8, 1, place, curve="a") for place in range(2000)])
+
+    assert_fraction(held("20 %").sum(), 2000, 0.2)
+    with pytest.raises(AssertionError):
+        assert_fraction(held("30 %").sum(), 2000, 0.2)
+    assert (held("20 %") == held("20 % seed 0")).all()
+    assert_fraction((held("20 %") & held("20 % seed 1")).sum(), 2000, 0.04)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("ranks > 64", "none do (all-reduce, 8 ranks on 2 nodes; all-reduce, 16 ranks on 4 nodes; 8 to "),
+        ("ranks > 2", "all of them do"),
+        ("file = c.log", "none do"),
+        ("size > 16 B", "expected a rule that leaves a curve of 3 sizes or more to be fitted; got 1"),
+    ],
+)
+def test_a_rule_that_leaves_nothing_is_refused(two_logs, config, rule, message):
+    with pytest.raises(CalibrationError) as caught:
+        split_curves(two_logs, config, parse_hold_out(rule))
     assert message in str(caught.value)
 
 

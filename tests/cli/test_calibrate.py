@@ -91,6 +91,31 @@ def test_mistakes(files, extra, message):
     assert message in str(done.exception)
 
 
+def test_what_a_rule_holds_out_is_scored_and_not_fitted(files):
+    # Above 1 MiB the log is spoilt: who fitted it would not have the bandwidth of the rest.
+    text = ""
+    for line in log().splitlines(keepends=True):
+        words = line.split()
+        if words[0].isdigit() and int(words[0]) > 2**20:
+            words[5], words[9] = (f"{2 * float(words[place]):.2f}" for place in (5, 9))
+            words[6:8] = words[10:12] = [f"{float(words[place]) / 2:.6g}" for place in (6, 7)]
+            line = " ".join(words) + "\n"
+        text += line
+    (files / "nccl.log").write_text(text)
+    words = ["calibrate", "--cluster", str(files / "small.yaml"), "--data", str(files / "nccl.log")]
+    words += ["--algorithm", "ring", "--starts", "1", "--hold-out", "size > 1 MiB", "--json"]
+    words += ["--free", "tiers.net.link.bandwidth", "--free", "tiers.net.link.latency"]
+    found = json.loads(CliRunner().invoke(app, words).stdout)
+    assert found["figures"][0]["value"] == pytest.approx(10e9, rel=0.03)
+    score = found["held_out"]
+    # Predicted in half the time.
+    assert score["rule"] == "size > 1 MiB"
+    assert score["median"] == pytest.approx(0.5, abs=0.02)
+    assert score["line_median"] == pytest.approx(0.5, abs=0.02)
+    assert score["rows"] == sum(each["rows"] for each in score["decades"]) == 3
+    assert [each["held_out"] for each in found["curves"]] == [False, True]
+
+
 def test_a_file_says_what_is_fitted_and_what_was_believed(files):
     (files / "fit.yaml").write_text(
         "cluster: small.yaml\n"

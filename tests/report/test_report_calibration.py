@@ -12,6 +12,8 @@ from mc.report.calibration import (
     CalibrationReport,
     FittedCurve,
     FittedFigure,
+    HeldOutDecade,
+    HeldOutScore,
     calibration_from_json,
     calibration_json,
 )
@@ -25,7 +27,10 @@ pytest.importorskip("jinja2")
 SIZES = (1024.0, 2.0**20, 2.0**30)
 
 
-def example(name="pod", held_out=(0.035, 0.067, 0.13, 0.17)) -> CalibrationReport:
+SCORE = HeldOutScore(0.035, 0.067, 0.13, 0.17, "", 2, [HeldOutDecade(1e3, 2, 0.035, 0.067)])
+
+
+def example(name="pod", held_out=SCORE) -> CalibrationReport:
     curves = [
         FittedCurve(
             f"{name} all-reduce, {ranks} ranks",
@@ -73,7 +78,7 @@ def report(folder):
     return assert_sound((folder / "report.html").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("held_out", [None, (0.1, 0.2, 0.3, 0.4)])
+@pytest.mark.parametrize("held_out", [None, SCORE, HeldOutScore(0.1, 0.2, None, None, "ranks > 8", 24)])
 def test_json_and_back(held_out):
     once = json.loads(json.dumps(calibration_json(example(held_out=held_out))))
     assert json.loads(json.dumps(calibration_json(calibration_from_json(once)))) == once
@@ -83,7 +88,7 @@ def test_the_page_has_measurements_figures_and_scores(folder):
     seen = report(folder)
     assert seen.tags.count("svg") == 3
     decades, every, figures, data = seen.tables[:4]
-    assert decades[1] == ["from 1 kB", "2", "100.0 %", "10.0 %", "+10.0 %"]
+    assert decades[1] == ["from 1 kB", "2", "100.0 %", "10.0 %", "+10.0 %", "2", "3.5 %", "6.7 %"]
     assert len(every) == 1 + 6
     # 1 MiB in 0.1 ms is an algorithm bandwidth of 10.49 GB/s.
     assert every[2][1:] == ["1 MiB", "100 us", "200 us", "90.0 us", "-10.0 %", "19.66"]

@@ -42,8 +42,10 @@ def calibration_page(content: Mapping[str, Any], origin: str = "") -> Page:
     rows = sum(len(curve.sizes) for curve in report.curves)
     facts = [("curves", f"{len(report.curves):,}"), ("measurements", f"{rows:,}")]
     if report.held_out is not None:
-        facts.append(("error on sizes held out, median", f"{100 * report.held_out[0]:.1f} %"))
-        facts.append(("of a plain line", f"{100 * report.held_out[2]:.1f} %"))
+        what = "what was held out" if report.held_out.rule else "sizes held out"
+        facts.append((f"error on {what}, median", f"{100 * report.held_out.median:.1f} %"))
+        if report.held_out.line_median is not None:
+            facts.append(("of a plain line", f"{100 * report.held_out.line_median:.1f} %"))
     facts.append(("scatter around the fit", f"{100 * report.scatter:.1f} %"))
     facts.append(("figures known from the data", f"{_count(report, 'data')} of {len(report.figures)}"))
     data = [(each["file"], each["sha256"]) for each in content.get("data", ())]
@@ -81,7 +83,7 @@ def _curves(report: CalibrationReport) -> Section:
         )
     ]
     heading = ("curve", "size", "measured", "before", "fitted", "error", "busbw measured, GB/s")
-    decades = ("sizes", "rows", "before", "fitted", "bias")
+    decades, medians = decade_rows(report)
     return Section(
         "Measured and fitted",
         pictures=[
@@ -90,10 +92,10 @@ def _curves(report: CalibrationReport) -> Section:
                 "Time against size: measured as dots, before the fit dotted, after it as lines.",
             ),
             Picture(bandwidth_panel(report), "Bus bandwidth against size, likewise."),
-            Picture(error_panel(report), "What the fit leaves."),
+            Picture(error_panel(report), "What the fit leaves; of what it had not seen hollow dots."),
         ],
         tables=[
-            Table(decades, decade_rows(report), "|predicted/measured - 1|, medians by size"),
+            Table(decades, medians, "|predicted/measured - 1|, medians by size"),
             Table(heading, rows, "Every measurement"),
         ],
     )
@@ -122,10 +124,20 @@ def _count(report: CalibrationReport, known_from: str) -> int:
 
 
 def _held_out(report: CalibrationReport) -> str:
-    if report.held_out is None:
+    score = report.held_out
+    if score is None:
         return "No sizes were held out: how far others would be missed is not known."
-    median, mean, line, line_mean = (f"{100 * each:.1f} %" for each in report.held_out)
+    what = (
+        f"The {score.rows} rows held out by `{score.rule}`"
+        if score.rule
+        else "Sizes that the fit had not seen"
+    )
+    found = (
+        f"{what} are missed by {100 * score.median:.1f} % in the median ({100 * score.mean:.1f} % on average)"
+    )
+    if score.line_median is None or score.line_mean is None:
+        return f"{found}."
     return (
-        f"Sizes that the fit had not seen are missed by {median} in the median ({mean} on average), by a plain line of latency and "
-        f"bandwidth by {line} ({line_mean})."
+        f"{found}, by a plain line of latency and bandwidth by {100 * score.line_median:.1f} % "
+        f"({100 * score.line_mean:.1f} %)."
     )

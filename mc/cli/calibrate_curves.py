@@ -1,0 +1,177 @@
+"""`tailstep calibrate --cluster`: from curves of collectives to a cluster that every verb takes."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mc.config import load_cluster
+from mc.config.calibration import FitConfig
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mc.calibration import Fit
+    from mc.report.calibration import CalibrationReport
+
+# Two passes with and without held-out sizes, at three temperatures each.
+_PASSES = 12
+
+
+def calibrate_cluster(
+    name: str,
+    ask: FitConfig,
+    overrides: list[str],
+    command: str,
+    *,
+    out: Path | None,
+    results: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Fits a cluster to collectives, writes and prints what was asked for.
+
+    Args:
+        name: a file, or a shipped cluster.
+        ask: what to fit to what.
+        overrides: of the cluster.
+        command: that repeats it.
+        out: where to write the calibrated cluster.
+        results: a folder to keep the fit in.
+        plot: where to draw it.
+        as_json: whether to print one JSON object.
+
+    Raises:
+        InputError: it cannot be done.
+    """
+    from mc.logs import Hints, read_logs
+    from mc.results.calibration import write_calibration
+
+    fitted = load_cluster(name, overrides)
+    found = read_logs(ask.data, Hints(collective=ask.collective, ranks=ask.ranks, nodes=ask.nodes))
+
+    from mc.calibration import (
+        bootstrap,
+        bootstrap_interval,
+        calibrated_yaml,
+        chosen,
+        curves_of,
+        fit_curves,
+        free_parameters,
+        split_curves,
+        uncorrected,
+    )
+    from mc.config.hold_out import parse_hold_out
+    from mc.report.fitting import fitting
+
+    unseen = []
+    if ask.hold_out is None:
+        curves = curves_of(found.table, fitted, ask.algorithms)
+    else:
+        rule = parse_hold_out(ask.hold_out)
+        curves, unseen = split_curves(found.table, fitted, rule, ask.algorithms)
+    if ask.free:
+        parameters = chosen(fitted, ask.free)
+    else:
+        fitted = uncorrected(fitted)
+        parameters = free_parameters(fitted, curves)
+    with fitting(_PASSES) as report:
+        fit = fit_curves(
+            fitted,
+            curves,
+            parameters,
+            starts=ask.starts,
+            steps=ask.steps,
+            seed=ask.seed,
+            held_out=ask.hold_out is None,
+            unseen=unseen,
+            report=report,
+        )
+    intervals, refitted = fit.interval(), None
+    if ask.bootstrap:
+        refitted = bootstrap(fit, ask.bootstrap, seed=ask.seed)
+        intervals = bootstrap_interval(fit, refitted)
+    summary = summarised(fit, intervals, ask.hold_out or "")
+    if out is not None or results is not None:
+        text = calibrated_yaml(fit, intervals, command, refitted)
+        if out is not None:
+            out.write_text(text, encoding="utf-8")
+        if results is not None:
+            from mc.report.calibration import calibration_json
+
+            write_calibration(results, calibration_json(summary), command, text, ask.data)
+    if plot is not None:
+        from mc.report.calibration_plot import plot_calibration
+
+        plot_calibration(plot, summary)
+    _print(summary, out, as_json=as_json)
+
+
+def summarised(fit: "Fit", intervals: "NDArray[np.float64]", rule: str = "") -> "CalibrationReport":
+    """A fit as plain figures, with the intervals that were asked for, and the rule that held rows out."""
+    from mc.calibration import identify, predict_curves, short_name
+    from mc.config.axes import count as count_of
+    from mc.config.bus_bandwidth import bus_factor
+    from mc.report.calibration import CalibrationReport, FittedCurve, FittedFigure, held_out_score
+
+    known = identify(fit.covariance)
+    score = fit.held_out
+    items = zip(fit.parameters.items, intervals.tolist(), strict=True)
+    figures = [
+        FittedFigure(
+            short_name(each), each.paths, each.dimension, each.center, low, value, high, known.learnt(place)
+        )
+        for place, (each, (low, value, high)) in enumerate(items)
+    ]
+    shown = (*fit.curves, *fit.unseen)
+    curves = [
+        FittedCurve(
+            curve.label,
+            curve.sizes.tolist(),
+            curve.times.tolist(),
+            before.tolist(),
+            after.tolist(),
+            bus_factor(
+                curve.collective, curve.ranks if isinstance(curve.ranks, int) else count_of(curve.ranks)
+            ),
+            place >= len(fit.curves),
+        )
+        for place, (curve, before, after) in enumerate(
+            zip(shown, predict_curves(fit.config, shown), (*fit.predicted, *fit.forecast), strict=True)
+        )
+    ]
+    ended = fit.convergence
+    return CalibrationReport(
+        fit.config.name,
+        0.9,
+        figures,
+        curves,
+        fit.sigma,
+        None if score is None else held_out_score(score.errors, score.sizes, score.line, rule),
+        [float(each) for each in ended.losses],
+        ended.gradient,
+        ended.steps,
+        ended.outcome,
+        ended.agreeing,
+        known.sentences([short_name(each) for each in fit.parameters.items]),
+    )
+
+
+def _print(summary: "CalibrationReport", out: Path | None, *, as_json: bool) -> None:
+    from mc.report.calibration import calibration_json, calibration_text
+
+    if as_json:
+        print(json.dumps(calibration_json(summary), allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console()
+    text = calibration_text(summary)
+    console.width = max(console.width, min(Console(width=500).measure(text).maximum, 160))
+    console.print(text, highlight=False)
+    if out is not None:
+        console.print(
+            f"\nkept in {out}: `tailstep collective` and `tailstep run` take it",
+            markup=False,
+            highlight=False,
+        )
