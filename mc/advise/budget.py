@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mc.advise.allocate import STEPS, Allocation, BudgetError, Priced, allocate
 from mc.advise.checks import check_step
-from mc.advise.noisy import Aim, barrier_times, descend
+from mc.advise.noisy import PEAK, Aim, descend, of_barriers, of_transformer
 from mc.config import ExperimentConfig
 from mc.document import did_you_mean
 from mc.energy import EnergyError, StepEnergy, design
@@ -38,7 +38,7 @@ from mc.units import Dimension, UnitError, parse
 Floats = NDArray[np.float64]
 Advance = Callable[[int], None]
 WATTS = "W"
-PEAK, MEMORY, REST = "peak", "memory bandwidth", "rest"
+MEMORY, REST = "memory bandwidth", "rest"
 # The steepest power of a cost: with more, a factor of 16 is beyond what doubles hold beside other costs.
 _STEEPEST = 16
 _LINK = ("bandwidth", "latency")
@@ -190,15 +190,16 @@ def spend(
         )
     names, left = [one.name for one in figures], each - fixed
     tokens = None if quiet is None else float(quiet.plan.global_batch * quiet.plan.sequence_length)
+    options = {"limit": limit, "steps": steps, "advance": advance}
     if quiet is None:
         assert number is not None
-        times = barrier_times(config, names, number)
+        found = descend(*of_barriers(config, names, number), figures, left, **options)
     else:
         times = _times(quiet, build_cluster(config.cluster), names)
-    if quiet is None or number is None:
-        found = allocate(times, figures, left, limit=limit, steps=steps, advance=advance)
-    else:
-        found = descend(config, times, figures, left, number, limit=limit, steps=steps, advance=advance)
+        if number is None:
+            found = allocate(times, figures, left, **options)
+        else:
+            found = descend(times, of_transformer(config, names, number), figures, left, **options)
     return Spending(
         config.name,
         ranks,

@@ -97,6 +97,19 @@ def times_of(config: ExperimentConfig, cells: Cells, stages: Sequence[Stage], pa
     return times
 
 
+def compute_of(
+    config: ExperimentConfig, cells: Cells, stages: Sequence[Stage], paths: Sequence[str]
+) -> Times:
+    """Likewise of computing alone, up to when the slowest rank is done."""
+
+    def times(values: Float[Array, " figures"]) -> Float[Array, "realisations steps"]:
+        step = Step(_step(config, stages, paths, values).compute, ()).prepared()
+        compute, _ = Cells(cells.key, cells.realisations, cells.size, cells.classes, ()).draw(step)
+        return compute
+
+    return times
+
+
 def exchange_of(
     config: ExperimentConfig, cells: Cells, stages: Sequence[Stage], paths: Sequence[str]
 ) -> Times:
@@ -115,6 +128,16 @@ def exchange_of(
 
 def _step(config: ExperimentConfig, stages: Sequence[Stage], paths: Sequence[str], values: Any) -> Step:
     return build(with_figures(config, dict(zip(paths, values, strict=True))), stages).step
+
+
+def idle_exchange_of(config: ExperimentConfig, stages: Sequence[Stage], paths: Sequence[str]) -> Times:
+    """Seconds of the exchange on idle links, a scalar; otherwise as `exchange_of`."""
+
+    def times(values: Float[Array, " figures"]) -> Float[Array, ""]:
+        step = _step(config, stages, paths, values)
+        return step.transfer() + step.latency_floor()
+
+    return times
 
 
 def for_each(times: Times, values: np.ndarray) -> np.ndarray:
