@@ -1,6 +1,6 @@
 """Dispatch and combine of experts against DeepEP's published figures.
 
-    python -m experiments.deepep [--quick] [--json]
+    python -m experiments.deepep [--quick] [--json] [--plot FILE]
 
 A dispatch is priced as the all-to-all among nodes that it is on the network, and the one inside of each node that it is on
 NVLink: both at once, so the slower one counts, and a kernel's start on top. What each carries follows from how tokens
@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -37,6 +38,7 @@ from mc.inference import TokenLinks, token_bytes, token_links
 from mc.inference.tokens import METADATA_BYTES
 from mc.parallel import Group
 from mc.parallel.routing_choice import Choice, destinations
+from mc.report.picture import COLOURS, MARKERS, panel_title, picture, save
 from mc.training import ClusterPrices
 from mc.training.routing import Routing, load_law, node_load
 
@@ -312,6 +314,35 @@ def skew_table(rows: Sequence[Skewed]) -> Table:
     return shown
 
 
+def plot(file: Path, rows: Sequence[Row]) -> None:
+    """Draws latencies of low-latency kernels, and bandwidths of the others, by ranks: measured as marks, predicted as lines."""
+
+    def of(kernel: str, unit: str) -> Any:
+        def drawn(axes: Any) -> None:
+            ranks: list[int] = []
+            for place, what in enumerate(("dispatch", "combine")):
+                chosen = [
+                    row
+                    for row in rows
+                    if (row.version, row.kernel, row.network, row.what) == ("V1", kernel, SCORED, what)
+                ]
+                ranks = [row.ranks for row in chosen]
+                style = {"color": COLOURS[place]}
+                axes.plot(ranks, [row.measured for row in chosen], MARKERS[place], **style, label=what)
+                axes.plot(ranks, [row.predicted for row in chosen], "-", **style, label=f"{what}, predicted")
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(ranks, [str(each) for each in ranks])
+            axes.set_ylim(bottom=0)
+            axes.set_xlabel("ranks")
+            axes.set_ylabel(unit)
+            axes.legend(frameon=False)
+            panel_title(axes, f"{kernel} kernels on H800s")
+
+        return drawn
+
+    save(file, picture([of("low-latency", "us"), of("normal", "GB/s")]))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the study and prints it; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -319,8 +350,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="fewer layers and skews")
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw measured and predicted by ranks")
     options = parser.parse_args(arguments)
     parameters, rows = study()
+    if options.plot is not None:
+        plot(options.plot, rows)
     skews = skewed(parameters, 5, 4, (0.5,)) if options.quick else skewed(parameters)
     if options.json:
         found = {

@@ -1,6 +1,6 @@
 """Serving against published figures: Llama 3 on two GPUs, DeepSeek-V3 on nodes of eight and in a rack.
 
-    python -m experiments.serving [--json]
+    python -m experiments.serving [--json] [--plot FILE]
 
 Nothing is fitted here. What chips reach comes from training steps (`experiments.published`), what kernels that send tokens reach
 from DeepEP's figures (`experiments.deepep`), attention to a cache from FlashMLA's; 0.5 ms of a scheduler between steps is
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -23,6 +24,7 @@ from rich.table import Table
 from mc.config import load_experiment
 from mc.experiment.build_serving import serve
 from mc.inference import Server
+from mc.report.picture import COLOURS, INK, MARKERS, panel_title, picture, save
 
 DATA = Path(__file__).parent / "data" / "serving.csv"
 CONFIGS = Path(__file__).parents[1] / "configs" / "inference"
@@ -119,6 +121,44 @@ def table(rows: Sequence[Row]) -> Table:
     return shown
 
 
+def plot(file: Path, rows: Sequence[Row]) -> None:
+    """Draws predicted over measured times, a line for each row."""
+    sources = list(dict.fromkeys(row.source for row in rows))
+
+    def errors(axes: Any) -> None:
+        places = range(len(rows), 0, -1)
+        for kind, source in enumerate(sources):
+            ours = [pair for pair in zip(places, rows, strict=True) if pair[1].source == source]
+            axes.plot(
+                [1 + row.error for _, row in ours],
+                [place for place, _ in ours],
+                MARKERS[kind],
+                color=COLOURS[kind],
+                label=source,
+            )
+        axes.axvline(1.0, color=INK, lw=1)
+        axes.set_yticks(list(places), [_said(row) for row in rows], fontsize=8)
+        axes.set_xlabel("predicted over measured time")
+        axes.legend(frameon=False, fontsize=8)
+        panel_title(axes, "serving, with nothing fitted")
+
+    save(file, picture([errors], width=8.0, height=5.2))
+
+
+def _said(row: Row) -> str:
+    """What a row is about, on one line."""
+    what = {
+        "ttft_s": "first token",
+        "tpot_s": "time per token",
+        "prefill_tokens_per_s_per_chip": "prompts' tokens/s of a chip",
+        "decode_tokens_per_s_per_chip": "tokens/s of a chip",
+    }[row.what]
+    model = "Llama 3 70B" if row.experiment.startswith("llama3") else "DeepSeek-V3"
+    batch = "as many as fit" if row.batch == "largest" else f"batch {int(row.batch):,}" if row.batch else ""
+    prompt = dict(each.split("=", 1) for each in row.settings.split()).get("prompt")
+    return ", ".join(each for each in (model, f"prompts of {prompt}" if prompt else "", batch, what) if each)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the study and prints it; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -126,8 +166,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="the same: nothing takes long")
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw predicted over measured times")
     options = parser.parse_args(arguments)
     rows = study()
+    if options.plot is not None:
+        plot(options.plot, rows)
     if options.json:
         found = {"summary": summary(rows), "rows": [{**asdict(row), "error": row.error} for row in rows]}
         print(json.dumps(found, indent=2))

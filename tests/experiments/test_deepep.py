@@ -82,8 +82,9 @@ def test_a_node_averages_what_its_ranks_do_not():
     assert 1 < node < 1.5 < rank
 
 
-def test_as_json(capsys):
-    assert main(["--quick", "--json"]) == 0
+def test_as_json_with_a_picture(capsys, tmp_path):
+    assert main(["--quick", "--json", "--plot", str(tmp_path / "deepep.svg")]) == 0
+    assert "<svg" in (tmp_path / "deepep.svg").read_text(encoding="utf-8")
     found = json.loads(capsys.readouterr().out)
     assert len(found["rows"]) == 36
     (skew,) = found["skew"]

@@ -1,12 +1,13 @@
-"""The study of published serving: errors that it reports, and that it can be printed."""
+"""The study of published serving: errors that it reports, and that it can be printed and drawn."""
 
 import json
 
 from experiments.serving import main
 
 
-def test_errors_without_a_fit(capsys):
-    assert main(["--json"]) == 0
+def test_errors_without_a_fit(capsys, tmp_path):
+    assert main(["--json", "--plot", str(tmp_path / "serving.svg")]) == 0
+    assert "<svg" in (tmp_path / "serving.svg").read_text(encoding="utf-8")
     found = json.loads(capsys.readouterr().out)
     assert found["summary"]["rows"] == len(found["rows"]) == 15
     assert found["summary"]["median"] < 0.08

@@ -1,6 +1,8 @@
 """Copper and optics: the channel by hand, reach against what is published, hand-overs, NVL72, links that fail."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,6 +137,44 @@ def test_links_in_a_file():
     assert found.mean_between(1) == pytest.approx(3600 / (1 / 50700 + 3 / 1.28e6))
     with pytest.raises(ConfigError, match="mtbf_per_link"):
         load_experiment("configs/llama3-405b-16k.yaml", ["failures.mtbf_per_link=5"])
+
+
+PAGE = Path("docs/optics.md").read_text(encoding="utf-8")
+# A number with its interval, as `5.3 m (4.1 to 6.1)`.
+SHOWN = r"([\d.]+)(?: m)? \(([\d.]+) to ([\d.]+)\)"
+
+
+def is_shown(value, text):
+    """Whether a number is what a page says, to the digits that it has."""
+    digits = len(text.partition(".")[2])
+    return abs(value - float(text)) <= 0.5001 * 10**-digits
+
+
+@pytest.mark.parametrize("lane", media().lanes, ids=lambda lane: f"{lane.rate:g}")
+def test_the_page_has_the_reach_that_is_computed(lane):
+    (row,) = re.findall(rf"^\| {lane.rate / 1e9:g} Gb/s .*$", PAGE, re.MULTILINE)
+    both = re.findall(SHOWN, row)
+    assert len(both) == 2
+    for shown, thin in zip(both, (False, True), strict=True):
+        computed = passive_reach(lane.rate, thin=thin)
+        assert all(map(is_shown, computed, shown)), (computed, shown)
+
+
+def test_the_page_has_the_energies_that_are_computed():
+    text = PAGE.partition("At 200 Gb/s a lane and 1 m: ")[2].partition(". Up to")[0]
+    computed = {each.id: each.energy for each in compare(200e9)}
+    shown = dict(
+        zip(
+            ("passive-copper", "AEC", "co-packaged", "linear-pluggable", "retimed-pluggable"),
+            re.findall(r"(\d+)(?: pJ/bit)? \((\d+) to (\d+)\)", text),
+            strict=True,
+        )
+    )
+    for name, numbers in shown.items():
+        assert all(map(is_shown, (1e12 * each for each in computed[name]), numbers)), name
+    for rate, ends in ((200e9, ("0.4", "1.7")), (448e9, ("0.1", "0.8"))):
+        assert " to ".join(ends) in PAGE
+        assert all(map(is_shown, crossover(rate, "co-packaged")[1:], ends))
 
 
 @pytest.mark.parametrize(
