@@ -157,6 +157,7 @@ def plot(file: Path, rows: Sequence[Dropped]) -> None:
         def drawn(axes: Any) -> None:
             panel(axes)
             axes.set_xscale("symlog", linthresh=1)
+            axes.set_xticks(ranks, [str(each) for each in ranks])
             axes.set_xlabel("ranks dropped of 1,024")
 
         return drawn
