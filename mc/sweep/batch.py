@@ -23,14 +23,19 @@ from mc.sweep.table import Row, failed_row, table_of
 
 Advance = Callable[[int], None]
 Log = Callable[[str], None]
-# Cells of a batch: enough to fill a call, few enough to lose little when a machine goes.
+# Cells of a batch, at most: enough to fill a call, few enough to lose little when a machine goes.
 QUIET, DRAWN = 1 << 16, 64
 
 
 def batches_of(sweep: Sweep) -> list[Batch]:
-    """The batches of a sweep; how it is cut depends on nothing else."""
-    size = QUIET if sweep.config.samples == 0 else DRAWN
-    return [Batch(start, min(start + size, len(sweep))) for start in range(0, len(sweep), size)]
+    """The batches of a sweep, as even as can be; how it is cut depends on nothing else.
+
+    A small one at the end would have shapes of its own, for which all would be compiled again, and shards would not
+    have equal work.
+    """
+    count = -(-len(sweep) // (QUIET if sweep.config.samples == 0 else DRAWN))
+    size = -(-len(sweep) // max(count, 1))
+    return [Batch(start, min(start + size, len(sweep))) for start in range(0, len(sweep), max(size, 1))]
 
 
 def evaluate(

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 
 from mc.errors import InputError
 
-KIND, FORMAT = "tailstep sweep", 1
+# Of format 1 were folders whose parts were cut otherwise.
+KIND, FORMAT = "tailstep sweep", 2
 MANIFEST = "manifest.json"
 _KEY = b"tailstep_sweep"
 _TEMPORARY = ".tailstep-"

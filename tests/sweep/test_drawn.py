@@ -5,6 +5,7 @@ import pytest
 
 from mc.config.load_sweep import load_sweep
 from mc.experiment import run
+from mc.sweep import batch as batch_module
 from mc.sweep.batch import batches_of, config_of, evaluate
 from mc.sweep.sweep import run_one
 from tests.sweep.test_sweep_files import EXPERIMENT
@@ -100,3 +101,11 @@ def test_a_law_that_differs_takes_a_kernel_of_its_own(tmp_path):
     table = evaluate(sweep, batch, log=said.append)
     assert said == ["2 kernels for 1, 1 cells: the laws of their noise differ"]
     assert table.column("status").to_pylist() == ["ok", "ok"]
+
+
+def test_batches_are_even_so_that_none_has_shapes_of_its_own(sweep, monkeypatch):
+    for most, sizes in ((64, [8]), (7, [4, 4]), (3, [3, 3, 2])):
+        monkeypatch.setattr(batch_module, "DRAWN", most)
+        batches = batches_of(sweep)
+        assert [each.stop - each.start for each in batches] == sizes
+        assert [each.start for each in batches] == [0, *(each.stop for each in batches[:-1])]
