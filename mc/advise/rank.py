@@ -1,4 +1,4 @@
-"""Plans by their tail: the best without noise, drawn with it.
+"""Plans by their tail: the best without noise, drawn with it, or all that a search by p99 cannot do without.
 
 All plans are drawn from the same key, so that what ranks and links have in common does not tell them apart (common random
 numbers; Law, *Simulation Modeling and Analysis*, 5th ed., 11.2).
@@ -32,6 +32,42 @@ class Drawn:
     p99: Estimate
 
 
+class Tails:
+    """Draws plans one by one, and keeps what came out.
+
+    Attributes:
+        drawn: the plans so far.
+    """
+
+    def __init__(self, config: ExperimentConfig, samples: int, advance: Advance = lambda count: None):
+        """Takes the experiment, whose noise and seed count, steps to draw of each plan, and who is told how many are drawn."""
+        self._key = jax.random.key(config.run.seed, impl="threefry2x32")
+        run = config.run.model_copy(update={"samples": samples})
+        self._config, self._advance = config.model_copy(update={"run": run}), advance
+        self.drawn: list[Drawn] = []
+
+    def __call__(self, one: Evaluated) -> float:
+        """The p99 of a plan, seconds.
+
+        Raises:
+            InputError: it cannot be drawn.
+        """
+        config = self._config.model_copy(update={"plan": one.plan.config})
+        times = sum(draw_training(config, self._key, self._advance).parts.values())
+        confidence = config.run.confidence
+        self.drawn.append(
+            Drawn(one, mean_estimate(times, confidence)[0], quantile_estimate(times, 0.99, confidence)[0])
+        )
+        return self.drawn[-1].p99.value
+
+    def ranked(self) -> tuple[Drawn, ...]:
+        """All that were drawn, the least p99 first; of a plan the best order."""
+        by_plan: dict[str, Drawn] = {}
+        for each in sorted(self.drawn, key=lambda each: each.p99.value):
+            by_plan.setdefault(each.found.without_order, each)
+        return tuple(by_plan.values())
+
+
 def by_tail(
     config: ExperimentConfig,
     plans: Sequence[Evaluated],
@@ -49,18 +85,7 @@ def by_tail(
     Raises:
         InputError: a plan cannot be drawn.
     """
-    key = jax.random.key(config.run.seed, impl="threefry2x32")
-    run = config.run.model_copy(update={"samples": samples})
-    found = []
+    tails = Tails(config, samples, advance)
     for each in plans:
-        one = config.model_copy(update={"plan": each.plan.config, "run": run})
-        drawn = draw_training(one, key, advance)
-        times = sum(drawn.parts.values())
-        found.append(
-            Drawn(
-                each,
-                mean_estimate(times, config.run.confidence)[0],
-                quantile_estimate(times, 0.99, config.run.confidence)[0],
-            )
-        )
-    return tuple(sorted(found, key=lambda each: each.p99.value))
+        tails(each)
+    return tails.ranked()

@@ -7,7 +7,11 @@ looked at more closely, in these steps:
 2. a mapping with a pipeline and a recomputation: likewise. Here memory is asked for, for each stage of ZeRO;
 3. a plan: messages cost what their bytes take at least on the tiers that they cross;
 4. a plan: messages that passes wait for cost what they cost;
-5. a plan, evaluated (`mc.training.evaluate`, with chips and links as they are without noise).
+5. a plan, evaluated (`mc.training.evaluate`, with chips and links as they are without noise);
+6. where plans are compared by a number of noisy steps, a plan, drawn (`mc.advise.rank`).
+
+Noise lengthens steps: a step T is a maximum of sums of durations D, which is convex and grows with each, so if means of D are no
+less than durations without noise, d, E[T(D)] >= T(E[D]) >= T(d) (Jensen). A p99 below that is counted (`shortened`).
 
 Plans may be compared by something that grows with the step, such as joules (`Objective`). As a bound never exceeds what it
 bounds, the search is over when the least in the queue is no less than the k-th best that was evaluated: what is left cannot
@@ -52,6 +56,10 @@ Floats = NDArray[np.float64]
 Advance = Callable[[int], None]
 # Bounds add up what evaluations do in another order.
 _ROUNDING = 1e-9
+# What is drawn is as exact as its tables.
+_DRAWN = 1e-3
+# What says that an item of a stage is too slow.
+_BOUNDS = ("computing", "computing", "volume of messages", "messages")
 
 
 class AdviceError(InputError):
@@ -110,6 +118,11 @@ class Evaluated:
     bubble_fraction: float
     fits: bool
 
+    @property
+    def without_order(self) -> str:
+        """What all orders of a plan have in common."""
+        return self.plan.config.model_copy(update={"order": ()}).model_dump_json()
+
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -127,6 +140,8 @@ class SearchResult:
         pruned: how many cannot be among the best, by the bound that said so. Whether they fit was not asked.
         evaluated: how many were evaluated.
         available: bytes of a chip's memory that a plan may take; None if nobody stated it.
+        drawn: how many of those that were evaluated were drawn, all that may be among the best.
+        shortened: how many of these took less with noise than without, which the search rules out.
     """
 
     name: str
@@ -139,6 +154,8 @@ class SearchResult:
     pruned: dict[str, int]
     evaluated: int
     available: float | None
+    drawn: int = 0
+    shortened: int = 0
 
 
 def search(
@@ -147,6 +164,7 @@ def search(
     *,
     within: float = 0.0,
     objective: Objective = STEP_TIME,
+    draw: Callable[[Evaluated], float] | None = None,
     advance: Advance = lambda count: None,
 ) -> SearchResult:
     """The best plans for a model on a cluster.
@@ -156,13 +174,14 @@ def search(
         count: how many plans to find.
         within: evaluates also what is worse than the last of these by no more than this part of it.
         objective: what is to be least.
+        draw: the number of a plan's noisy steps that is to be least instead, seconds, no less than the step without noise.
         advance: told how many plans are settled, of `plans_in`.
 
     Raises:
         InputError: the experiment has no plans, or none of them fits.
     """
     check_step(config)
-    return _Search(config, count, within, objective, advance).run()
+    return _Search(config, count, within, objective, draw, advance).run()
 
 
 def plans_in(config: ExperimentConfig) -> int:
@@ -182,10 +201,17 @@ class _Search:
     """One search."""
 
     def __init__(
-        self, config: ExperimentConfig, count: int, within: float, objective: Objective, advance: Advance
+        self,
+        config: ExperimentConfig,
+        count: int,
+        within: float,
+        objective: Objective,
+        draw: Callable[[Evaluated], float] | None,
+        advance: Advance,
     ):
         self.config, self.count, self.within, self.advance = config, count, within, advance
-        self.objective = objective
+        self.objective, self.draw = objective, draw
+        self.drawn = self.shortened = 0
         self.space = space_of(config)
         chips = config.cluster.chips(config.ranks)
         if len({(chip.name, slowdown) for _, chip, slowdown in chips}) > 1:
@@ -206,8 +232,8 @@ class _Search:
         self.volumes: dict[Mapping, ManyVolumes] = {}
         self.refused, self.pruned = Refused(), Counter[str]()
         self.found: list[Evaluated] = []
-        # The best order of each plan.
-        self.fastest: dict[Any, Evaluated] = {}
+        # The best order of each plan, and what it is compared by.
+        self.least: dict[str, tuple[float, Evaluated]] = {}
         self.queue: list[tuple[float, int, int, Any]] = []
         self.ticket = itertools.count()
         self.limit = math.inf
@@ -222,20 +248,22 @@ class _Search:
             if bound > self.limit:
                 self._prune(stage, item)
                 continue
-            (self._mapping, self._pipeline, self._plan, self._priced)[stage](item)
+            (self._mapping, self._pipeline, self._plan, self._priced, self._noisy)[stage](item)
         if not self.found:
             raise AdviceError("plan: expected a plan that fits; there is none")
         return SearchResult(
             name=self.config.name,
             ranks=self.config.ranks,
             written=written,
-            best=tuple(sorted(self.fastest.values(), key=self.objective.of)[: self.count]),
+            best=tuple(one for _, one in sorted(self.least.values(), key=lambda pair: pair[0])[: self.count]),
             front=_front([*self.found, *([written] if written is not None and written.fits else [])]),
             total=self.refused.total,
             refused={reason: count for reason, count in self.refused.reasons.items() if count},
             pruned={reason: count for reason, count in self.pruned.items() if count},
             evaluated=len(self.found),
             available=self.available,
+            drawn=self.drawn,
+            shortened=self.shortened,
         )
 
     def _written(self) -> Evaluated | None:
@@ -271,6 +299,9 @@ class _Search:
             heapq.heappush(self.queue, (bound, next(self.ticket), stage, item))
 
     def _prune(self, stage: int, item: Any) -> None:
+        if stage == len(_BOUNDS):
+            # It was evaluated, and counts as that.
+            return
         mapping, layouts = item[0], 1
         if stage == 0:
             layouts = len(item[1]) * len(self.space.recomputes)
@@ -278,7 +309,7 @@ class _Search:
         number = layouts * orders * (len(ZERO) if stage <= 1 else 1)
         if stage == 2:
             number = len(item[2])
-        self.pruned[("computing", "computing", "volume of messages", "messages")[stage]] += number
+        self.pruned[_BOUNDS[stage]] += number
         self.advance(number)
 
     # Step 1: mappings.
@@ -382,12 +413,28 @@ class _Search:
             return
         self.found.append(one)
         self.advance(1)
-        key = plan.config.model_copy(update={"order": ()}).model_dump_json()
-        if key not in self.fastest or self.objective.of(one) < self.objective.of(self.fastest[key]):
-            self.fastest[key] = one
-            if len(self.fastest) >= self.count:
-                found = np.partition(list(map(self.objective.of, self.fastest.values())), self.count - 1)
-                self.limit = float(found[self.count - 1]) * (1.0 + self.within)
+        if self.draw is None:
+            self._settle(one, self.objective.of(one))
+        else:
+            self._push(one.step * (1 - _DRAWN), len(_BOUNDS), one)
+
+    # Step 6: noise.
+
+    def _noisy(self, one: Evaluated) -> None:
+        assert self.draw is not None
+        number = self.draw(one)
+        self.drawn += 1
+        self.shortened += number < one.step * (1 - _DRAWN)
+        self._settle(one, number)
+
+    def _settle(self, one: Evaluated, number: float) -> None:
+        """Keeps a plan if it is the best order of it so far, and looks at what may still be among the best."""
+        key = one.without_order
+        if key not in self.least or number < self.least[key][0]:
+            self.least[key] = number, one
+            if len(self.least) >= self.count:
+                numbers = np.partition([each for each, _ in self.least.values()], self.count - 1)
+                self.limit = float(numbers[self.count - 1]) * (1.0 + self.within)
 
 
 def _in_order(plan: Plan, order: tuple[str, ...]) -> Plan:

@@ -65,7 +65,8 @@ def advise(
     by: Annotated[
         Literal["mean", "p50", "p99"] | None,
         typer.Option(
-            help="With --budget: what of the noisy step is to be least, of --samples steps; the step without noise if left out.",
+            help="With --budget: what of the noisy step is to be least, of --samples steps; the step without noise if left out. "
+            "With --plans: `p99`, to find the best of all plans by that.",
             show_default=False,
         ),
     ] = None,
@@ -91,7 +92,8 @@ def advise(
 
     With --samples: of the steps under noise, mean, median and p99, and of tokens per joule and per dollar.
     With --budget: the figures with which the step is fastest for so much power or money.
-    With --plans: every plan of the transformer is evaluated, or a bound shows that it cannot be among the best.
+    With --plans: every plan of the transformer is evaluated, or a bound shows that it cannot be among the best; with --by p99
+    those that may be best by that are drawn.
     """
     from mc.report import progress
     from mc.report.advise import (
@@ -108,8 +110,10 @@ def advise(
         check_plot(plot)
     if costs and budget is None:
         raise InputError("--cost: expected a --budget as well")
-    if by is not None and budget is None:
-        raise InputError("--by: expected a --budget as well")
+    if by is not None and budget is None and not plans:
+        raise InputError("--by: expected a --budget, or --plans, as well")
+    if plans and by not in (None, "p99"):
+        raise InputError(f"--by: expected p99 with --plans; got {by}")
     if samples and budget is not None and by is None:
         raise InputError(
             "--samples: expected `--by` with a --budget, which is spent on the step without noise otherwise"
@@ -125,16 +129,17 @@ def advise(
         table, plain = _spend(experiment, budget, costs or (), plot, by, samples)
     elif plans:
         # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
-        from mc.advise.rank import by_tail
+        from mc.advise.rank import Tails, by_tail
         from mc.advise.search import plans_in, search
 
+        tails = None if by is None else Tails(experiment, samples or _FEW_STEPS)
         with progress("searching", total=plans_in(experiment)) as advance:
-            found = search(experiment, count, within=within, advance=advance)
-        drawn = ()
-        if samples:
+            found = search(experiment, count, within=within, draw=tails, advance=advance)
+        drawn = () if tails is None else tails.ranked()
+        if samples and tails is None:
             with progress("sampling", total=samples * len(found.best)) as advance:
                 drawn = by_tail(experiment, found.best, samples, advance)
-        table, plain = plans_table(found, drawn), plans_json(found, drawn)
+        table, plain = plans_table(found, drawn[:count]), plans_json(found, drawn)
         if plot is not None:
             plot_plans(plot, found, drawn)
     elif samples:

@@ -31,6 +31,8 @@ def plans_json(found: "SearchResult", drawn: Sequence["Drawn"]) -> dict[str, Any
         "refused": found.refused,
         "pruned": found.pruned,
         "evaluated": found.evaluated,
+        "drawn": found.drawn,
+        "shorter_with_noise": found.shortened,
         "memory_available_bytes": found.available,
         "written": None if found.written is None else plan_json(found.written),
         "best": [plan_json(each) for each in found.best],
@@ -129,7 +131,19 @@ def counts(found: "SearchResult") -> list[Text]:
         Text(f"{count:>14,}  too slow by the bound of {reason}") for reason, count in found.pruned.items()
     ]
     lines.append(Text(f"{found.evaluated:>14,}  evaluated"))
-    if found.written is not None:
+    if found.drawn:
+        lines.append(
+            Text(
+                f"{found.drawn:>14,}  of these drawn; the others take longer without noise than the best by p99"
+            )
+        )
+    if found.shortened:
+        lines.append(
+            Text(
+                f"{found.shortened:>14,}  took less with noise than without: plans that were not drawn may be better"
+            )
+        )
+    if found.written is not None and not found.drawn:
         gain = found.written.step / found.best[0].step - 1
         if found.written.fits:
             lines.append(Text(f"The best is {100 * gain:.2f} % faster than the plan of the file."))

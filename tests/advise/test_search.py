@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import zlib
 
 import jax
 import jax.numpy as jnp
@@ -103,6 +104,37 @@ def test_search_never_loses_the_best(config, plans):
     best = sorted(by_plan.values())[:4]
     assert [each.step for each in result.best] == pytest.approx(best, rel=1e-12)
     assert result.evaluated < len(found)
+
+
+def test_a_search_by_noise_never_loses_the_best(config, plans):
+    """Noise that no bound knows of, up to 40 % of a step: against all plans, one by one."""
+    found, _ = plans
+
+    def noisy(plan, step):
+        return step * (1 + 0.4 * zlib.crc32(plan.config.model_dump_json().encode()) / 2**32)
+
+    drawn = []
+
+    def draw(one):
+        drawn.append(one)
+        return noisy(one.plan, one.step)
+
+    by_plan: dict = {}
+    for step, plan in found:
+        key = plan.config.model_copy(update={"order": ()}).model_dump_json()
+        by_plan[key] = min(noisy(plan, step), by_plan.get(key, math.inf))
+    result = search(config, 3, draw=draw)
+    least = sorted(by_plan.values())[:3]
+    assert [noisy(each.plan, each.step) for each in result.best] == pytest.approx(least, rel=1e-9)
+    assert len(drawn) == result.drawn <= result.evaluated
+    assert result.shortened == 0
+    # By the step without noise another one is best.
+    step, plan = min(found, key=lambda pair: pair[0])
+    assert noisy(plan, step) > least[0]
+
+
+def test_noise_that_shortens_steps_is_told(config):
+    assert search(config, 1, draw=lambda one: 0.9 * one.step).shortened >= 1
 
 
 def test_every_plan_is_accounted_for(config, plans):

@@ -56,6 +56,20 @@ def test_plans_are_counted_and_ranked(tailstep, tmp_path):
     assert (tmp_path / "front.svg").read_text().startswith("<?xml")
 
 
+def test_the_best_plan_by_its_tail(tailstep):
+    arguments = ("--count", "1", "--samples", "8", "--by", "p99", "--json")
+    code, out, err = tailstep("little.yaml", "--plans", *arguments, "--set", "cluster.noise.jitter.mean=1 us")
+    assert code == 0, err
+    found = json.loads(out)
+    best = found["by_p99"][0]
+    assert 1 <= len(found["by_p99"]) <= found["drawn"] <= found["evaluated"]
+    assert best["plan"] == found["best"][0]["plan"]
+    assert best["p99_s"]["value"] > best["step_time_s"]
+    assert found["shorter_with_noise"] == 0
+    code, _, err = tailstep("little.yaml", "--plans", "--by", "mean")
+    assert (code, "--by: expected p99 with --plans; got mean" in err) == (2, True)
+
+
 def test_tables_name_the_file_and_the_figures(tailstep):
     code, out, _ = tailstep("little.yaml", "--plans", "--count", "1", "--set", "plan.recompute=[norms]")
     assert code == 0

@@ -60,7 +60,7 @@ def test_as_a_table(file):
     [
         (["advise", "--budget", "1 USD"], "the catalog has no prices"),
         (["advise", "--cost", "peak=1 W"], "--cost: expected a --budget as well"),
-        (["advise", "--by", "p99"], "--by: expected a --budget as well"),
+        (["advise", "--by", "p99"], "--by: expected a --budget, or --plans, as well"),
         (["advise", "--budget", "now", "--samples", "8"], "--samples: expected `--by` with a --budget"),
         (["advise", "--plans", "--budget", "1 MW"], "--budget: expected none with --plans"),
         (["energy", "--plans", "--best", "speed"], "--best: expected time or energy; got `speed`"),
