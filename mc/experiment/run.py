@@ -126,7 +126,7 @@ def _sampled(
     per_realisation = -(-config.run.samples // realisations)
     sampling = time.perf_counter()
     # Tables for the exact method; the mean of one rank is read from them whatever the method.
-    prepared, alone = eqx.filter_jit(_prepare)(step, built.step)
+    prepared, alone = eqx.filter_jit(_prepare)(step, None if step is built.step else built.step)
     step = prepared if config.run.method == "exact" else step
     classes, left = classes_of(step, key, config.ranks, realisations)
     drawn = _draw(step, built.links, key, config, classes, realisations, per_realisation, advance)
@@ -135,9 +135,10 @@ def _sampled(
     return _parts(drawn, *constants), sampling_s, float(drawn.compute.mean())
 
 
-def _prepare(step: AnyStep, plain: AnyStep) -> tuple[AnyStep, jax.Array]:
+def _prepare(step: AnyStep, plain: Step | None) -> tuple[AnyStep, jax.Array]:
+    # `plain` is the step without mitigations, where there are any: what goes through `jit` is no longer the same object.
     prepared = step.prepared()
-    alone = prepared if step is plain else plain.prepared()
+    alone = prepared if plain is None else plain.prepared()
     return prepared, alone.compute.mean_of_one()
 
 
