@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mc.calibration import StepSeries, fit_steps
+from mc.calibration.more_ranks import interval_of_more, quantile_of_more
 from mc.calibration.steps import FAMILIES
 
 DATA = Path(__file__).parent.parent / "data" / "cloud_noise.csv.gz"
@@ -40,7 +41,7 @@ COLLECTIVES = {
 FEW, MANY = 4, 8
 RAW = "coll_*_gcphpc_4nodes.csv.gz"
 LEVELS = (0.5, 0.99)
-_PARTS, _POINTS, _DRAWS = 20, 200, 1000
+_PARTS, _POINTS = 20, 200
 
 
 @dataclass(frozen=True)
@@ -95,18 +96,7 @@ def forecasts(
 
 def as_measured(parts: NDArray[np.float64], level: float) -> tuple[float, float, float]:
     """The quantile of the slowest of `MANY` by the law as measured, and the ends of its 90 % interval."""
-    low, high = np.quantile(_resampled(parts, level), (0.05, 0.95))
-    return extrapolated(parts.ravel(), level), float(low), float(high)
-
-
-def extrapolated(times: NDArray[np.float64], level: float) -> float:
-    """The quantile of the slowest of `MANY`, from times of the slowest of `FEW`: that at level^(FEW/MANY)."""
-    return float(np.quantile(times, level ** (FEW / MANY)))
-
-
-def _resampled(parts: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-    chosen = np.random.default_rng(7).integers(len(parts), size=(_DRAWS, len(parts)))
-    return np.array([extrapolated(parts[each].ravel(), level) for each in chosen])
+    return quantile_of_more(parts.ravel(), FEW, MANY, level), *interval_of_more(parts, FEW, MANY, level)
 
 
 @cache

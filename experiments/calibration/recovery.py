@@ -1,8 +1,8 @@
 """Truths drawn, data simulated, fits in one call: do 90 % intervals hold the truth 90 % of the time?
 
 Links: latency and bandwidth from 20 sizes with 5 % scatter. Jitter: a rank's law from step times alone, 100 at each of 8, 64
-and 512 ranks. Congestion: from times of the slowest alone, 400 each of 1, 4 and 16 groups of 8 ranks whose link is shared, how often
-it is congested and by what factor, beside the law of a rank.
+and 512 ranks. Congestion: from times of single calls, 400 each of 2, 4 and 16 groups of 8 ranks whose link is shared, how often
+it is congested and by what factor, beside the jitter of a rank and with idle times that are not known.
 """
 
 from dataclasses import dataclass
@@ -10,24 +10,49 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
-from jax.scipy.stats import norm
-from jaxtyping import Array
 from scipy import stats
 
+from mc.calibration import CallSeries
+from mc.calibration.call_fit import CallFitting
+from mc.calibration.call_model import FACTOR_SPREAD, CallModel
+from mc.calibration.choose import chosen
 from mc.calibration.descent import descend
 from mc.calibration.least_squares import least_squares
 from mc.calibration.steps import StepData, law_of, names_of, natural, step_loss
+from mc.config import ClusterConfig
+from mc.config.calibration import FreeConfig
 
 LEVEL = 0.9
 RANKS, STEPS = (8, 64, 512), 100
-GROUP, GROUPS, CALLS = 8, (1, 4, 16), 400
-# Centres and spreads of the truths: logarithms, log-odds of the probability, logarithm of the factor beyond 1.
-_CONGESTION = {
-    "median": (0.0, 0.3),
-    "sigma": (float(np.log(0.05)), 0.3),
-    "probability": (float(np.log(0.1 / 0.9)), 0.3),
-    "factor": (float(np.log(0.5)), 0.3),
+# Calls of so many ranks, 8 of which share a link.
+CALLED, CALLS, SIZE = (16, 32, 128), 400, 2.0**24
+_LINK = {"bandwidth": "20 GB/s", "duplex": "each", "latency": "5 us"}
+_STATES = [
+    {"name": "free", "probability": 0.9},
+    {"name": "busy", "probability": 0.1, "slowdown": 1.5},
+]
+NOISY = ClusterConfig.model_validate(
+    {
+        "name": "noisy",
+        "chip": {"peak": {}},
+        "tiers": [
+            {"name": "node", "fan_out": 8, "link": _LINK},
+            {
+                "name": "net",
+                "fan_out": 16,
+                "link": _LINK,
+                "jitter": {"family": "lognormal", "median": "50 us", "sigma": 0.5},
+                "congestion": {"shared_by": "node", "states": _STATES},
+            },
+        ],
+    }
+)
+_BUSY = "tiers.net.congestion.states.busy"
+CONGESTION = {
+    "probability": f"{_BUSY}.probability",
+    "slowdown": f"{_BUSY}.slowdown",
+    "median of jitter": "tiers.net.jitter.median",
+    "sigma of jitter": "tiers.net.jitter.sigma",
 }
 
 
@@ -56,7 +81,7 @@ def coverages(replications: int) -> list[Coverage]:
             ("jitter", jitter(replications, family, slow=slow), names_of(family, slow=slow))
             for family, slow in (("lognormal", False), ("exponential", False))
         ]
-        found.append(("congestion", congestion(replications), tuple(_CONGESTION)))
+        found.append(("congestion", congestion(replications), tuple(CONGESTION)))
     return [
         Coverage(what, name, replications, float(inside[:, place].mean()))
         for what, inside, names in found
@@ -108,49 +133,34 @@ def jitter(replications: int, family: str, *, slow: bool) -> np.ndarray:
 
 
 def congestion(replications: int) -> np.ndarray:
-    """Whether each interval of each fit holds the truth, from times of the slowest alone."""
+    """Whether each interval of each fit holds the truth, from times of single calls."""
     generator = np.random.default_rng(8)
-    centers, spreads = np.array(list(_CONGESTION.values())).T
-    truth = generator.normal(size=(replications, len(centers)))
-    median, sigma, probability, beyond = np.exp(centers + spreads * truth).T[..., None, None]
-    groups = np.repeat(GROUPS, CALLS)
-    times = np.zeros((replications, len(groups)))
-    for count in GROUPS:
-        shape = (replications, CALLS, count)
-        # The slowest of a group: log F = log u / ranks, exactly.
-        level = generator.uniform(size=shape) ** (1 / GROUP)
-        congested = generator.uniform(size=shape) < probability / (1 + probability)
-        own = median * np.exp(sigma * stats.norm.ppf(level)) * np.where(congested, 1 + beyond, 1.0)
-        times[:, groups == count] = own.max(-1)
+    # Times are simulated; in their place idle ones, near which factors of series are believed to be.
+    series = []
+    for ranks in CALLED:
+        idle = 2 * (ranks - 1) * (5e-6 + SIZE / ranks / 20e9)
+        blank = idle * np.linspace(1, 1.001, CALLS)
+        series.append(CallSeries("all-reduce", ranks, ("ring",), "auto", SIZE, blank))
+    free = [FreeConfig(path=path, spread=0.3) for path in CONGESTION.values()]
+    model = CallModel(NOISY, chosen(NOISY, free), tuple(series))
+    count = len(model.parameters)
+    truth = generator.normal(size=(replications, model.size))
+    truth[:, count:] = (0.1 * truth[:, count:] - model.centers) / FACTOR_SPREAD
+    levels = generator.uniform(size=(replications, len(series), CALLS))
 
-    def loss(z, data):
-        x = jnp.asarray(centers) + jnp.asarray(spreads) * z
-        return jnp.sum(z**2) / 2 - jnp.sum(congested_density(x, data, jnp.asarray(groups, float)))
+    def simulated(z, level):
+        return jnp.diagonal(jax.vmap(lambda own: model.quantiles(z, own))(level), axis1=0, axis2=1).T
 
-    found = jax.jit(lambda z, data: descend(loss, z, data, data_axes=0))(
-        jnp.zeros(truth.shape), jnp.asarray(times)
-    )
-    return _inside(np.asarray(found.point), np.asarray(found.hessian), truth)
-
-
-def congested_density(x: Array, times: Array, groups: Array) -> Array:
-    """Log density of the slowest of some groups whose links are congested at random.
-
-    A group's law is F = Σ πₖ Φ(log(t/(cₖ m))/σ)ᵍ; of G groups it is Fᴳ.
-
-    Args:
-        x: logarithm of the median m and of σ, log-odds of π₁, logarithm of c₁ − 1.
-        times: of the slowest.
-        groups: how many each waited for.
-    """
-    sigma = jnp.exp(x[1])
-    states = jnp.stack([jnp.zeros(()), jnp.log1p(jnp.exp(x[3]))])
-    shares = jnp.stack([jax.nn.log_sigmoid(-x[2]), jax.nn.log_sigmoid(x[2])])
-    z = (jnp.log(times)[None] - x[0] - states[:, None]) / sigma
-    rank = norm.logcdf(z)
-    cdf = logsumexp(shares[:, None] + GROUP * rank, axis=0)
-    slope = jnp.log(GROUP) + (GROUP - 1) * rank + norm.logpdf(z) - jnp.log(sigma * times)[None]
-    return jnp.log(groups) + (groups - 1) * cdf + logsumexp(shares[:, None] + slope, axis=0)
+    times = np.asarray(jax.lax.map(lambda each: jax.jit(simulated)(*each), (jnp.asarray(truth), levels)))
+    fitting = CallFitting(model)
+    inside = []
+    for own, true in zip(times, truth, strict=True):
+        data = model.data(list(own))
+        best = fitting.descents(data, 1, 100, 0, lambda label, loss: None)[0][0]
+        covariance, _ = fitting.uncertainty(best, data)
+        width = stats.norm.ppf(0.5 + LEVEL / 2) * np.sqrt(np.diag(covariance))
+        inside.append(np.abs(best - true) < width)
+    return np.array(inside)[:, :count]
 
 
 def _inside(points: np.ndarray, curvature: np.ndarray, truth: np.ndarray) -> np.ndarray:

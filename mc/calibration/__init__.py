@@ -8,6 +8,11 @@ experiment (`step_fit.py`), or one rank's jitter alone (`steps.py`).
 
 from mc.calibration.bootstrap import bootstrap as bootstrap
 from mc.calibration.bootstrap import bootstrap_interval as bootstrap_interval
+from mc.calibration.call_choice import noise_parameters as noise_parameters
+from mc.calibration.call_fit import CallsFit as CallsFit
+from mc.calibration.call_fit import fit_calls as fit_calls
+from mc.calibration.calls import CallSeries as CallSeries
+from mc.calibration.calls import calls_of as calls_of
 from mc.calibration.choose import chosen as chosen
 from mc.calibration.curves import Curve as Curve
 from mc.calibration.curves import curves_of as curves_of
@@ -38,4 +43,5 @@ from mc.calibration.steps import StepSeries as StepSeries
 from mc.calibration.steps import crps as crps
 from mc.calibration.steps import fit_steps as fit_steps
 from mc.calibration.write import calibrated_yaml as calibrated_yaml
+from mc.calibration.write_calls import calibrated_noise_yaml as calibrated_noise_yaml
 from mc.calibration.write_steps import calibrated_experiment_yaml as calibrated_experiment_yaml

@@ -50,6 +50,11 @@ class Curve:
     sources: tuple[str, ...] = ()
 
 
+def has_curves(table: MeasurementTable) -> bool:
+    """Whether a table has mean times of collectives."""
+    return any(_is_curve(row) for row in table.rows())
+
+
 def curves_of(
     table: MeasurementTable, config: ClusterConfig, algorithms: Sequence[str] | None = None
 ) -> list[Curve]:

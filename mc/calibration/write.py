@@ -40,22 +40,31 @@ def calibrated_yaml(
         refits: coordinates of refits, [draws, parameters], which the posterior then has its covariance from; Laplace's if left
             out.
     """
+    cluster = fit.calibrated
+    cluster = cluster.model_copy(update={"posterior": posterior(fit, cluster, refits)})
+    return annotated_yaml(
+        cluster, fit.parameters.items, intervals, identify(fit.covariance), _heading(fit, command)
+    )
+
+
+def annotated_yaml(
+    cluster: ClusterConfig,
+    items: Sequence[Parameter],
+    intervals: NDArray[np.float64],
+    known: Identified,
+    heading: Sequence[str],
+) -> str:
+    """A cluster as a file, with what is known of its fitted figures behind them, below a heading of some lines."""
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.width = WIDTH
-    cluster = fit.calibrated
-    document = yaml.load(
-        resolved_yaml(cluster.model_copy(update={"posterior": posterior(fit, cluster, refits)}))
-    )
-    known = identify(fit.covariance)
-    for each, note in zip(
-        fit.parameters.items, figure_notes(fit.parameters.items, intervals, known), strict=True
-    ):
+    document = yaml.load(resolved_yaml(cluster))
+    for each, note in zip(items, figure_notes(items, intervals, known), strict=True):
         for path in each.paths:
             comment(document, path.split("."), note)
     stream = io.StringIO()
     yaml.dump(document, stream)
-    return "\n".join([*(f"# {line}" for line in _heading(fit, command)), stream.getvalue()])
+    return "\n".join([*(f"# {line}" for line in heading), stream.getvalue()])
 
 
 def posterior(fit: Fit, cluster: ClusterConfig, refits: NDArray[np.float64] | None = None) -> PosteriorConfig:

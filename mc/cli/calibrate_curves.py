@@ -61,9 +61,20 @@ def calibrate_cluster(
         split_curves,
         uncorrected,
     )
+    from mc.calibration.call_model import is_noise
+    from mc.calibration.calls import has_calls
+    from mc.calibration.curves import has_curves
     from mc.config.hold_out import parse_hold_out
     from mc.report.fitting import fitting
 
+    noise = [is_noise(path) for each in ask.free or () for path in each.paths]
+    if any(noise) or (not noise and has_calls(found.table) and not has_curves(found.table)):
+        from mc.cli.calibrate_calls import calibrate_calls
+
+        calibrate_calls(
+            fitted, found.table, ask, command, out=out, results=results, plot=plot, as_json=as_json
+        )
+        return
     unseen = []
     if ask.hold_out is None:
         curves = curves_of(found.table, fitted, ask.algorithms)

@@ -2,7 +2,6 @@
 
 import json
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,14 +9,13 @@ from experiments.calibration import __main__ as command
 from experiments.calibration.gradients import GOALS, GRADIENT, Loss, SpentError, costs
 from experiments.calibration.logs import LEAST_SIZES, fittable, logs
 from experiments.calibration.machines import MACHINES, config_of, curves_of, machine
-from experiments.calibration.noise import COLLECTIVES, FEW, LEVELS, MANY, as_measured, extrapolated, slowest
-from experiments.calibration.recovery import GROUP, congested_density
+from experiments.calibration.noise import COLLECTIVES, FEW, LEVELS, MANY, as_measured, slowest
 from experiments.calibration.single_node import scaled
 from experiments.calibration.transfer import RENDEZVOUS, SYSTEMS, Way, _lines, forecast, setting
 from mc.calibration import Curve, Parameters, fit_curves, parameter_at, predict_curves
+from mc.calibration.more_ranks import quantile_of_more
 from mc.config import ClusterConfig
 from mc.config.figures import figure_at
-from mc.delays import Lognormal, shared_fate
 
 
 def test_every_log_with_enough_sizes_is_there_once():
@@ -76,7 +74,9 @@ def test_the_slowest_of_more_is_read_from_the_slowest_of_few():
     levels = (np.arange(20_000) + 0.5) / 20_000
     few = -np.log(-np.expm1(np.log(levels) / FEW))
     for level in (0.5, 0.99):
-        assert extrapolated(few, level) == pytest.approx(-np.log(-np.expm1(np.log(level) / MANY)), rel=2e-3)
+        assert quantile_of_more(few, FEW, MANY, level) == pytest.approx(
+            -np.log(-np.expm1(np.log(level) / MANY)), rel=2e-3
+        )
 
 
 def test_forecasts_of_noise_are_as_near_as_the_documentation_says():
@@ -106,22 +106,6 @@ def test_an_evaluation_is_counted_and_a_gradient_as_four():
     assert loss.count == 1 + GRADIENT
     with pytest.raises(SpentError):
         loss.many(np.ones((2, 2)))
-
-
-def test_the_density_of_a_congested_slowest_is_that_of_its_law():
-    # Beside the engine's laws: the slowest of 4 groups of 8 with a shared fate.
-    median, sigma, share, factor = 1.3, 0.1, 0.2, 1.6
-    law = shared_fate(
-        Lognormal(median, sigma),
-        group=GROUP,
-        groups=4,
-        probabilities=jnp.array([1 - share, share]),
-        slowdowns=jnp.array([1.0, factor]),
-    )
-    times = jnp.array([1.4, 1.6, 2.1, 2.5])
-    x = jnp.array([np.log(median), np.log(sigma), np.log(share / (1 - share)), np.log(factor - 1)])
-    found, expected = congested_density(x, times, jnp.full(4, 4.0)), law.log_density(times)
-    assert np.asarray(found) == pytest.approx(np.asarray(expected), rel=1e-3)
 
 
 def test_runs_of_other_settings_and_publications_are_kept_apart():
