@@ -1,45 +1,47 @@
 """A fit of an experiment to step times: the most likely figures, how well they are known, and what they say of runs held out.
 
-The loss is minus the log posterior in coordinates z in which priors are standard normal (`parameters.py`), and uncertainty is
-Laplace's: the inverse of the observed information there, second derivatives in the same coordinates, priors included. They come from
-central differences of exact gradients. Likelihoods of maxima have valleys and plateaus (a sigma so small that no time
-is possible has no slope), so descents begin at the best of many draws of the priors and not at any; scipy's BFGS and then its trust
-regions go down, each from its own place, and how many end at the same loss is said. All in double precision.
+The loss is minus the log posterior in coordinates z in which priors are standard normal (`parameters.py`). Descents go in
+coordinates in which its valleys are straight (`step_coordinates.py`), and in these uncertainty is Laplace's: the inverse of
+the observed information, second derivatives with the priors included. All in double precision.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from mc.calibration.errors import CalibrationError
 from mc.calibration.fit import LEVEL, Outcome, Report
-from mc.calibration.parameters import Parameters
+from mc.calibration.identify import Identified, identify
+from mc.calibration.parameters import Parameters, short_name
+from mc.calibration.step_coordinates import StepCoordinates
+from mc.calibration.step_counts import Counts
+from mc.calibration.step_descent import (
+    LAST_STEPS,
+    LOOKED_AT,
+    NOTHING,
+    covariance_of,
+    curvature_of,
+    descents,
+)
 from mc.calibration.step_model import StepModel, StepRun
+from mc.calibration.step_scores import SHOWN, RunScore, check_runs, scored
 from mc.config import ExperimentConfig
+from mc.experiment.build import compute_time
 
-ValueAndSlope = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
-SHOWN = (0.5, 0.9, 0.99)
-# The loss where there is none.
-_NOTHING = 1e300
 # Per step: beyond it a law has no such time.
 _IMPOSSIBLE = 1e4
-# Places of the priors that are looked at for every one that a descent begins at.
-_LOOKED_AT = 32
-# Of the trust region, whose every step takes all second derivatives.
-_LAST_STEPS = 15
-_STEP = 1e-3
-_LEAST_ROWS = 10
-# Medians of the runs of one experiment never differ by so much, but milliseconds and seconds do.
-_UNITS = 100.0
 _MODEL_DRAWS = 60
-# Of the fitted distribution that the measured one is held against.
-_LEVELS = 256
+_INTERVAL_DRAWS = 4000
+# What a rank computes, over the least median of a run, where descents may begin.
+_NEAR = (0.4, 1.0)
+# Two figures are known together only where each is this much less known, and by no less than this.
+_TOGETHER, _LOOSE = 0.35, 0.02
 
 
 @dataclass(frozen=True)
@@ -70,30 +72,6 @@ class StepsEnd:
 
 
 @dataclass(frozen=True)
-class RunScore:
-    """How one run came out.
-
-    Attributes:
-        run: its step times.
-        measured: their quantiles at `SHOWN`, seconds.
-        predicted: those of the fit.
-        distance: the largest between measured and fitted distribution (Kolmogorov's).
-        held_out: whether the fit has not seen it.
-    """
-
-    run: StepRun
-    measured: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    distance: float
-    held_out: bool
-
-    @property
-    def far(self) -> bool:
-        """Whether so large a distance has a chance below 1 % under the fitted law; steps may depend on each other, though."""
-        return bool(self.distance > 1.63 / np.sqrt(len(self.run.times)))
-
-
-@dataclass(frozen=True)
 class StepsFit:
     """A calibrated experiment.
 
@@ -101,7 +79,7 @@ class StepsFit:
         config: before the fit.
         parameters: what was free.
         z: where the fit ended, in standardised coordinates.
-        covariance: of the posterior there.
+        own_covariance: of the posterior there, in the coordinates of the descent.
         scores: of every run, those held out last.
         log_likelihood: of all steps that were fitted.
         convergence: how it ended.
@@ -110,7 +88,7 @@ class StepsFit:
     config: ExperimentConfig
     parameters: Parameters
     z: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    own_covariance: NDArray[np.float64]
     scores: tuple[RunScore, ...]
     log_likelihood: float
     convergence: StepsEnd
@@ -121,10 +99,81 @@ class StepsFit:
         with jax.enable_x64(True):
             return self.parameters.settled(self.config, self.z)
 
+    @property
+    def coordinates(self) -> StepCoordinates:
+        """Of the descent."""
+        return StepCoordinates(self.parameters)
+
+    @cached_property
+    def covariance(self) -> NDArray[np.float64]:
+        """Of the posterior in standardised coordinates, around the fit."""
+        with jax.enable_x64(True):
+            own = self.coordinates
+            bent = np.asarray(jax.jacfwd(own.back)(own.of(jnp.asarray(self.z))))
+        return bent @ self.own_covariance @ bent.T
+
+    def drawn(self, count: int) -> NDArray[np.float64]:
+        """Draws of the posterior, standardised coordinates [count, parameters]."""
+        with jax.enable_x64(True):
+            own = self.coordinates
+            middle = np.asarray(own.of(jnp.asarray(self.z)))
+            normal = np.random.default_rng(0).multivariate_normal(
+                middle, self.own_covariance, size=count, method="eigh"
+            )
+            return np.asarray(own.back(jnp.asarray(normal)))
+
     def interval(self, level: float = LEVEL) -> NDArray[np.float64]:
         """Low, fitted and high of every parameter, in SI units; columns in this order."""
         with jax.enable_x64(True):
-            return self.parameters.interval(self.z, self.covariance, level)
+            found = self.parameters.interval(self.z, self.covariance, level)
+            bent = self.coordinates.moved
+            if bent:
+                values = np.asarray(self.parameters.values(jnp.asarray(self.drawn(_INTERVAL_DRAWS))))
+                ends = np.quantile(values, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+                found[bent, 0] = np.minimum(ends[0], found[:, 1])[bent]
+                found[bent, 2] = np.maximum(ends[1], found[:, 1])[bent]
+            return found
+
+    @cached_property
+    def known(self) -> Identified:
+        """What the data tell apart."""
+        return identify(self.covariance)
+
+    def sentences(self) -> list[str]:
+        """The same for people."""
+        names = [short_name(each) for each in self.parameters.items]
+        slow = self.coordinates.slowdown
+        pairs, found = self.known.pairs, []
+        if slow is not None:
+            for place in self.coordinates.moved:
+                item = self.parameters.items[place]
+                alone, together = (
+                    item.spread * np.sqrt(each[place, place])
+                    for each in (self.covariance, self.own_covariance)
+                )
+                if together < _TOGETHER * alone and alone > _LOOSE:
+                    what = "ratio" if item.space == "share" else "product"
+                    found.append(
+                        f"The {what} of {names[place]} and {names[slow]} is known to {100 * together:.2g} %, each alone to "
+                        f"{100 * alone:.2g} %: as far as the fit sees, every run has a slow chip that all others wait for. Runs on "
+                        "fewer ranks, some of them without one, tell the two apart."
+                    )
+                    pairs = tuple(each for each in pairs if {place, slow} != set(each[:2]))
+        return [*replace(self.known, pairs=pairs).sentences(names), *found]
+
+    def quantiles(
+        self, runs: Sequence[StepRun], held_out: NDArray[np.bool_], levels: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Step times of runs at some levels, [runs, levels], seconds; the chips of a run are known as far as it was seen."""
+        with jax.enable_x64(True):
+            model, z = (
+                StepModel(self.config, self.parameters, tuple(run.ranks for run in runs)),
+                jnp.asarray(self.z),
+            )
+            measured = jax.jit(model.with_counts)(z, [jnp.asarray(run.times) for run in runs])
+            pairs = zip(model.counts_of_nobody(z), measured, strict=True)
+            counts = Counts(*(jnp.where(held_out[:, None], new, seen) for new, seen in pairs))
+            return np.asarray(model.quantiles(z, jnp.asarray(levels), counts))
 
     def forecast(self, ranks: Sequence[int], level: float = LEVEL) -> NDArray[np.float64]:
         """Step times of other numbers of ranks, [ranks, `SHOWN`, (low, fitted, high)], seconds.
@@ -136,12 +185,10 @@ class StepsFit:
         """
         with jax.enable_x64(True):
             model = StepModel(self.config, self.parameters, tuple(ranks))
-            generator = np.random.default_rng(0)
-            drawn = generator.multivariate_normal(self.z, self.covariance, size=_MODEL_DRAWS, method="eigh")
             found = np.stack(
                 [
                     model.quantiles(each, jnp.array(SHOWN), model.counts_of_nobody(each))
-                    for each in map(jnp.asarray, (self.z, *drawn))
+                    for each in map(jnp.asarray, (self.z, *self.drawn(_MODEL_DRAWS)))
                 ]
             )
         low, high = np.quantile(found[1:], [0.5 - level / 2, 0.5 + level / 2], axis=0)
@@ -178,22 +225,27 @@ def fit_runs(
     with jax.enable_x64(True):
         model = StepModel(config, parameters, tuple(run.ranks for run in runs))
         times = [jnp.asarray(run.times) for run in runs]
+        own = StepCoordinates(parameters)
 
-        def loss(z: Any) -> Any:
+        def loss(y: Any) -> Any:
+            z = own.back(y)
             return -jnp.sum(model.log_likelihood(z, times)) + jnp.sum(z**2) / 2
 
-        def both(z: Any) -> tuple[Any, Any]:
-            slope, value = jax.jacfwd(lambda at: (loss(at),) * 2, has_aux=True)(z)
+        def both(y: Any) -> tuple[Any, Any]:
+            slope, value = jax.jacfwd(lambda at: (loss(at),) * 2, has_aux=True)(y)
             return value, slope
 
         evaluate = jax.jit(both)
 
-        def value_and_slope(z: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            value, slope = evaluate(jnp.asarray(z))
+        def value_and_slope(y: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            value, slope = evaluate(jnp.asarray(y))
             finite = bool(np.isfinite(value)) and bool(np.isfinite(slope).all())
-            return (float(value), np.asarray(slope)) if finite else (_NOTHING, np.zeros(len(z)))
+            return (float(value), np.asarray(slope)) if finite else (NOTHING, np.zeros(len(y)))
 
-        ends = _descents(value_and_slope, len(parameters), starts, steps, seed, report or (lambda _, x: None))
+        places = _places(config, runs, own, LOOKED_AT * starts, seed)
+        heights = np.nan_to_num(np.asarray(jax.jit(lambda ys: jax.lax.map(loss, ys))(places)), nan=NOTHING)
+        first = places[np.argsort(heights, kind="stable")[:starts]]
+        ends = descents(value_and_slope, first, steps, report or (lambda _, x: None))
         best, height, taken = ends[0]
         if not height < _IMPOSSIBLE * sum(len(run.times) for run in runs):
             raise CalibrationError(
@@ -201,115 +253,43 @@ def fit_runs(
                 "model's compute time, units and ranks"
             )
         _, slope = value_and_slope(best)
+        bent = np.asarray(jax.jacfwd(own.back)(jnp.asarray(best)))
+        z = np.asarray(own.back(jnp.asarray(best)))
         found = StepsFit(
             config,
             parameters,
-            best,
-            covariance_of(curvature_of(value_and_slope, best)),
+            z,
+            covariance_of(curvature_of(value_and_slope, best), bent.T @ bent),
             (),
-            -(height - float(np.sum(best**2) / 2)),
+            -(height - float(np.sum(z**2) / 2)),
             StepsEnd(
-                np.array([each[1] for each in ends]),
+                np.array([each.loss for each in ends]),
                 float(np.abs(slope).max()),
                 taken,
-                taken < steps + _LAST_STEPS,
+                taken < steps + LAST_STEPS,
             ),
         )
-        scores = scored(found, [*runs, *held_out], [False] * len(runs) + [True] * len(held_out))
-    return StepsFit(**{**found.__dict__, "scores": tuple(scores)})
+    every, is_held = [*runs, *held_out], [False] * len(runs) + [True] * len(held_out)
+    return replace(found, scores=tuple(scored(every, is_held, found.quantiles)))
 
 
-def scored(fit: StepsFit, runs: Sequence[StepRun], held_out: Sequence[bool]) -> list[RunScore]:
-    """How well a fit has the distribution of step times of some runs."""
-    levels = np.concatenate([SHOWN, (np.arange(_LEVELS) + 0.5) / _LEVELS])
-    with jax.enable_x64(True):
-        model = StepModel(fit.config, fit.parameters, tuple(run.ranks for run in runs))
-        z = jnp.asarray(fit.z)
-        # The chips of a run that was fitted are known as far as it shows them.
-        seen = np.array(held_out)[:, None]
-        measured = jax.jit(model.with_counts)(z, [jnp.asarray(run.times) for run in runs])
-        chances = jnp.where(seen, model.counts_of_nobody(z), measured)
-        predicted = np.asarray(model.quantiles(z, jnp.asarray(levels), chances))
-    found = []
-    for run, quantiles, held in zip(runs, predicted, held_out, strict=True):
-        count, ahead = len(run.times), np.arange(len(run.times)) / len(run.times)
-        # Between 0 and 1 where the curve of quantiles ends.
-        ends = (0.0, *levels[len(SHOWN) :], 1.0)
-        curve = quantiles[len(SHOWN) :]
-        share = np.interp(
-            np.sort(run.times), (curve[0] - np.ptp(curve), *curve, curve[-1] + np.ptp(curve)), ends
-        )
-        distance = max(np.max(share - ahead), np.max(ahead + 1 / count - share))
-        measured = np.quantile(run.times, SHOWN)
-        found.append(RunScore(run, measured, quantiles[: len(SHOWN)], float(distance), held))
+def _places(
+    config: ExperimentConfig, runs: Sequence[StepRun], own: StepCoordinates, count: int, seed: int
+) -> NDArray[np.float64]:
+    """Where descents may begin: draws of the priors, of half of which what a rank computes is put near the data."""
+    generator, size = np.random.default_rng(seed), len(own.parameters)
+    drawn = np.concatenate([np.zeros((1, size)), generator.normal(size=(count - 1, size))])
+    found = np.array(own.of(jnp.asarray(drawn)))
+    place, item = own.computing
+    if item is None:
+        return found
+    least = min(float(np.median(run.times)) for run in runs)
+    near = least * np.exp(generator.uniform(*np.log(_NEAR), size=(count - 1) // 2))
+    if item.space == "positive":
+        x = np.log(near)
+    else:
+        time = compute_time(own.parameters.into(config, jnp.zeros(size)))
+        share = np.minimum(item.center * float(time) / near, 0.99)
+        x = np.log(share / (1 - share))
+    found[-len(near) :, place] = (x - own.parameters.transform.centers[place]) / item.spread
     return found
-
-
-def check_runs(runs: Sequence[StepRun]) -> None:
-    """Refuses times that say nothing.
-
-    Raises:
-        CalibrationError: with what is wrong.
-    """
-    times = np.concatenate([run.times for run in runs]) if runs else np.zeros(0)
-    if len(times) < _LEAST_ROWS:
-        raise CalibrationError(f"expected {_LEAST_ROWS} step times or more; got {len(times)}")
-    for run in runs:
-        where = f"{run.source}: " if run.source else ""
-        wrong = run.times[~(np.isfinite(run.times) & (run.times > 0))]
-        if len(wrong):
-            raise CalibrationError(f"{where}expected step times above 0; got {wrong[0]:g}")
-        if run.ranks < 1:
-            raise CalibrationError(f"{where}expected at least one rank; got {run.ranks}")
-        if len(run.times) > 1 and np.ptp(run.times) == 0:
-            raise CalibrationError(
-                f"{where}expected step times that vary; got {run.times[0]:g} s for all {len(run.times)}"
-            )
-    middle = [float(np.median(run.times)) for run in runs]
-    if max(middle) > _UNITS * min(middle):
-        raise CalibrationError(
-            f"expected step times of one experiment; their medians go from {min(middle):.3g} to {max(middle):.3g} s: are all in "
-            "one unit?"
-        )
-
-
-def _descents(
-    value_and_slope: ValueAndSlope, count: int, starts: int, steps: int, seed: int, report: Report
-) -> list[tuple[NDArray[np.float64], float, int]]:
-    """Where descents ended, at which loss, after how many iterations; the best first."""
-    drawn = np.random.default_rng(seed).normal(size=(_LOOKED_AT * max(starts, 1) - 1, count))
-    places = np.concatenate([np.zeros((1, count)), drawn])
-    heights = np.array([value_and_slope(place)[0] for place in places])
-    ends = []
-    for start in places[np.argsort(heights, kind="stable")[:starts]]:
-        near: Any = optimize.minimize(
-            value_and_slope, start, jac=True, method="BFGS", options={"maxiter": steps, "gtol": 0.1}
-        )
-        done: Any = optimize.minimize(
-            value_and_slope,
-            near.x,
-            jac=True,
-            hess=lambda at: curvature_of(value_and_slope, at),
-            method="trust-exact",
-            options={"maxiter": min(steps, _LAST_STEPS), "gtol": 1e-3},
-        )
-        ends.append((np.asarray(done.x), float(done.fun), int(near.nit + done.nit)))
-        report("descent", float(done.fun))
-    return sorted(ends, key=lambda each: each[1])
-
-
-def curvature_of(value_and_slope: ValueAndSlope, at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Second derivatives, by central differences of the slope."""
-    rows = []
-    for place in range(len(at)):
-        step = np.zeros(len(at))
-        step[place] = _STEP
-        rows.append((value_and_slope(at + step)[1] - value_and_slope(at - step)[1]) / (2 * _STEP))
-    found = np.array(rows)
-    return (found + found.T) / 2
-
-
-def covariance_of(curvature: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The inverse; data never make a figure less known than its prior, whatever rounding says."""
-    values, vectors = np.linalg.eigh(curvature)
-    return (vectors / np.maximum(values, 1.0)) @ vectors.T

@@ -95,12 +95,12 @@ def _fitted(
 
 def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsReport":
     """A fit as plain figures, with forecasts of some numbers of ranks."""
-    from mc.calibration import identify, short_name
+    from mc.calibration import short_name
     from mc.calibration.step_fit import SHOWN
     from mc.report.calibration import FittedFigure
     from mc.report.calibration_steps import FittedRun, Forecast, StepsReport
 
-    known = identify(fit.covariance)
+    known = fit.known
     rows = zip(fit.parameters.items, fit.interval().tolist(), strict=True)
     figures = [
         FittedFigure(
@@ -134,7 +134,7 @@ def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsRepo
         ended.steps,
         ended.outcome,
         ended.agreeing,
-        known.sentences([short_name(each) for each in fit.parameters.items]),
+        fit.sentences(),
         [Forecast(ranks, SHOWN, times) for ranks, times in asked],
         fit.log_likelihood,
     )
