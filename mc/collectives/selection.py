@@ -1,10 +1,11 @@
 """Choosing among algorithms and protocols, by predicted time as NCCL does.
 
 A choice looks at numbers, so it is made outside of compiled code; what it returns (stages) can then be
-compiled. All candidates of a group are priced by one compiled program in which sizes, latencies and
-bandwidths are traced, whatever is chosen in the end.
+compiled. For tables over sizes all candidates of a group are priced by one compiled program in which sizes, latencies and
+bandwidths are traced; for one choice the formulas are carried out one by one, since compiling them takes seconds.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -75,7 +76,7 @@ def stages(
     found = candidates(cluster, collective, ranks, algorithm, protocol)
     if len(found.flat) == 1 and not found.slots:
         return next(iter(found.flat.values()))
-    priced = _priced(cluster, found, size)
+    priced = _priced(cluster, found, size, price=price_once)
     return priced[_fastest(priced)][0]
 
 
@@ -110,7 +111,7 @@ def cost(
 def select(cluster: Cluster, collective: str, ranks: Ranks, size: ArrayLike, *, protocol: str = AUTO) -> str:
     """The name of the fastest algorithm by predicted time; the first in the registry among equals."""
     found = candidates(cluster, collective, ranks, AUTO, protocol)
-    return _fastest(_priced(cluster, found, size))[0]
+    return _fastest(_priced(cluster, found, size, price=price))[0]
 
 
 def evaluate(
@@ -143,7 +144,7 @@ def plans(
     """Price a collective, and say how it goes. Arguments and order as for `evaluate`."""
     asked = AUTO if algorithm == ALL else algorithm
     found = candidates(cluster, collective, ranks, asked, protocol)
-    priced = _priced(cluster, found, size)
+    priced = _priced(cluster, found, size, price=price)
     rows = sorted(
         (
             (_row(pair, cost, collective, number_of(ranks), size), stages)
@@ -169,9 +170,10 @@ def _row(pair: Pair, cost: Cost, collective: str, ranks: int, size: float) -> Ro
 
 
 _Priced = dict[Pair, tuple[tuple[Stage, ...], Cost]]
+_Pricing = Callable[..., tuple[list[Cost], list[list[Cost]]]]
 
 
-def _priced(cluster: Cluster, found: Candidates, size: ArrayLike) -> _Priced:
+def _priced(cluster: Cluster, found: Candidates, size: ArrayLike, price: _Pricing) -> _Priced:
     """Every candidate with its cost; the tiers of the hierarchical one each with the fastest they can have."""
     flat, slots = price(
         cluster,
@@ -211,16 +213,19 @@ def _known(value: Float[Array, ""]) -> float:
     return float(value)
 
 
-@eqx.filter_jit
-def price(
+def price_once(
     cluster: Cluster,
     flat: tuple[tuple[Stage, ...], ...],
     slots: tuple[tuple[Stage, ...], ...],
     size: Array,
 ) -> tuple[list[Cost], list[list[Cost]]]:
-    """The cost of each flat candidate and of each way to fill each slot: compiled once per group."""
+    """The cost of each flat candidate and of each way to fill each slot."""
     whole = [total(phase.cost for phase in phases_of(cluster, each, size)) for each in flat]
     parts = [
         [total(phase.cost for phase in phases_of(cluster, (each,), size)) for each in ways] for ways in slots
     ]
     return whole, parts
+
+
+# The same, compiled once per group.
+price = eqx.filter_jit(price_once)
