@@ -33,7 +33,12 @@ def validate(
                 print(f"{file}: ok (calibration)")
                 continue
             found, config = load_any(file, overrides or (), kind)
-            if isinstance(config, ExperimentConfig) and config.model.transformer is not None:
+            if isinstance(config, ExperimentConfig) and config.serving is not None:
+                # What a replica holds is said by the engine, which brings JAX.
+                from mc.experiment.build_serving import serve
+
+                _ = serve(config).places
+            elif isinstance(config, ExperimentConfig) and config.model.transformer is not None:
                 from mc.parallel import checked_plan
 
                 checked_plan(config)

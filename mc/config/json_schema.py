@@ -17,7 +17,7 @@ from mc.config.sweep import SweepConfig
 # Items of lists are never merged, so they are complete and their keys stay required.
 _ITEMS = (
     *("TierConfig", "ExceptionConfig", "LevelConfig", "LinkStateConfig", "ProtocolConfig"),
-    *("PersistentConfig", "TransientConfig"),
+    *("PersistentConfig", "TransientConfig", "RequestConfig"),
 )
 _EXTENDS = {
     "type": "string",
@@ -34,6 +34,10 @@ _SAMPLES = {
         "description": "The unit of its cells, where they are bare numbers.",
         "examples": ["us", "ms"],
     },
+}
+_TRACE = {
+    "type": "string",
+    "description": "A CSV file with a row for each request, columns `prompt` and `output`; stands for a list.",
 }
 
 
@@ -52,6 +56,8 @@ def json_schema(kind: FileKind) -> dict[str, Any]:
             definition.pop("required", None)
         if name.endswith("EmpiricalDelay"):
             definition["properties"] |= _SAMPLES
+        if name == "RequestLawConfig":
+            definition["properties"] |= {"file": _TRACE}
     schema.pop("required", None)
     schema["properties"] = {"extends": _EXTENDS, **schema["properties"]}
     if kind == "experiment":

@@ -7,6 +7,7 @@ configuration stands alone.
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 from mc.document import Node, Position, Problem, UnusableFile, key_text, read_bytes
@@ -42,6 +43,11 @@ def _replaced(node: Node, path: tuple[str | int, ...], problems: list[Problem]) 
             entries["samples"] = Node(samples, file.position, file.key_position)
         except _Unreadable as error:
             problems.append(Problem(error.position, key_text((*path, error.key)), str(error)))
+    if path == ("serving", "requests") and file is not None:
+        try:
+            return _requests(file, sorted(set(entries) - {"file"}))
+        except _Unreadable as error:
+            problems.append(Problem(error.position, key_text((*path, error.key)), str(error)))
     return Node(entries, node.position, node.key_position)
 
 
@@ -54,27 +60,69 @@ class _Unreadable(Exception):
 def _samples(file: Node, column: Node | None, unit: Node | None) -> list[Node]:
     if not isinstance(file.value, str) or "\0" in file.value:
         raise _Unreadable(file, "file", "expected the path of a CSV file")
+    samples: list[Node] = []
+    index = None
+    for position, row in _rows(file):
+        if index is None:
+            index = _column(row, file, column)
+            continue
+        if len(samples) == MAXIMUM_SAMPLES:
+            raise _Unreadable(file, "file", f"expected at most {MAXIMUM_SAMPLES} samples; thin the file out")
+        cell = row[index].strip() if index < len(row) else ""
+        samples.append(Node(_value(cell, unit), position))
+    return samples
+
+
+def _rows(file: Node) -> Iterator[tuple[Position, list[str]]]:
+    """The rows of a CSV file, the header first, without empty ones."""
     folder = Path(file.position.file).parent if file.position.line else Path()
-    path = folder / file.value
+    path = folder / str(file.value)
     try:
         text = read_bytes(path, MAXIMUM_BYTES).decode("utf-8-sig")
         rows = csv.reader(io.StringIO(text, newline=""))
-        header = next(rows, [])
-        index = _column(header, file, column)
-        samples: list[Node] = []
+        yield Position(str(path), 1, 1), next(rows, [])
         for row in rows:
-            if not row:
-                continue
-            if len(samples) == MAXIMUM_SAMPLES:
-                raise _Unreadable(
-                    file, "file", f"expected at most {MAXIMUM_SAMPLES} samples; thin the file out"
-                )
-            cell = row[index].strip() if index < len(row) else ""
-            samples.append(Node(_value(cell, unit), Position(str(path), rows.line_num, 1)))
-        return samples
+            if row:
+                yield Position(str(path), rows.line_num, 1), row
     except (OSError, UnusableFile, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _Unreadable(file, "file", f"{path} cannot be read as CSV: {reason}") from None
+
+
+def _requests(file: Node, others: list[str]) -> Node:
+    """Kinds of requests of a trace, each with how many there are."""
+    if others:
+        raise _Unreadable(file, "file", f"expected nothing beside it; got {', '.join(others)}")
+    if not isinstance(file.value, str) or "\0" in file.value:
+        raise _Unreadable(file, "file", "expected the path of a CSV file")
+    columns, kinds = None, {}
+    for position, row in _rows(file):
+        if columns is None:
+            names = [name.strip() for name in row]
+            missing = [name for name in ("prompt", "output") if name not in names]
+            if missing:
+                raise _Unreadable(
+                    file, "file", f"expected columns `prompt` and `output`; got {', '.join(names) or 'none'}"
+                )
+            columns = names.index("prompt"), names.index("output")
+            continue
+        cells = tuple(row[index].strip() if index < len(row) else "" for index in columns)
+        kinds.setdefault(cells, [position, 0])[1] += 1
+    if len(kinds) > MAXIMUM_SAMPLES:
+        raise _Unreadable(
+            file, "file", f"expected at most {MAXIMUM_SAMPLES} kinds of requests; thin the file out"
+        )
+    found = []
+    for cells, (position, weight) in kinds.items():
+        values = {
+            name: Node(_whole(cell), position) for name, cell in zip(("prompt", "output"), cells, strict=True)
+        }
+        found.append(Node({**values, "weight": Node(weight, position)}, position))
+    return Node(found, file.position, file.key_position)
+
+
+def _whole(cell: str) -> str | int:
+    return int(cell) if cell.isascii() and cell.isdigit() and len(cell) < 16 else cell
 
 
 def _value(cell: str, unit: Node | None) -> str | float:

@@ -15,12 +15,13 @@ send keys and values over.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from mc.config.names import Format
 from mc.config.plan import RoutingConfig
 from mc.config.protocol import AUTO, EVERY
 from mc.config.quantities import Probability, Quantity, Ratio, Time
+from mc.config.requests import RequestsConfig, mean_length
 from mc.document import StrictModel
 from mc.units import Dimension
 
@@ -135,8 +136,9 @@ class ServingConfig(LayoutConfig):
     """How a transformer answers requests.
 
     Attributes:
-        prompt: tokens of a request.
-        output: tokens of its answer.
+        requests: of several lengths.
+        prompt: tokens of a request; of several lengths their mean, which need not be given.
+        output: tokens of its answer; likewise.
         batch: requests that a replica decodes at once; `largest` for as many as fit into memory.
         rate: requests per second that a replica gets. It then decodes as many at once as that leads to, at most `batch`;
             without, a request begins as soon as another one ends.
@@ -152,8 +154,9 @@ class ServingConfig(LayoutConfig):
             0.1 is what vLLM leaves (`gpu_memory_utilization`).
     """
 
-    prompt: Count
-    output: Annotated[int, Field(ge=2)]
+    requests: RequestsConfig | None = None
+    prompt: Count = Field(default_factory=lambda data: _mean(data, "prompt"))
+    output: Annotated[int, Field(ge=2)] = Field(default_factory=lambda data: _mean(data, "output"))
     batch: int | Literal["largest"] = LARGEST
     rate: Rate | None = None
     prefill: PrefillConfig | None = None
@@ -165,6 +168,13 @@ class ServingConfig(LayoutConfig):
     protocol: Annotated[str, Field(min_length=1)] = AUTO
     kernels: ServingKernelsConfig = ServingKernelsConfig()
     memory_reserve: Annotated[Probability, Field(lt=1)] = 0.1
+
+    @model_serializer(mode="wrap")
+    def _without_idle_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found = handler(self)
+        if self.requests is None:
+            found.pop("requests", None)
+        return found
 
     @field_validator("batch", mode="before")
     @classmethod
@@ -182,3 +192,9 @@ class ServingConfig(LayoutConfig):
         if value == EVERY:
             raise ValueError("expected one protocol, `auto` or `none`; got `all`")
         return value
+
+
+def _mean(data: dict[str, Any], name: Literal["prompt", "output"]) -> int:
+    """Tokens in the mean; 0 where nothing says how many, which is refused elsewhere."""
+    requests = data.get("requests")
+    return 0 if requests is None else mean_length(requests, name)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mc.config.plan_checks import Path, Shape
+from mc.config.requests import mean_length
 from mc.config.serving import LayoutConfig, ServingConfig
 
 Found = Iterator[tuple[Path, str]]
@@ -18,6 +19,7 @@ def serving_problems(serving: ServingConfig, model: Any, chips: int, tiers: tupl
         chips: of the cluster.
         tiers: their names.
     """
+    yield from _lengths(serving)
     yield from _layout(serving, model, (), serving.redundant_experts)
     if serving.redundant_experts and model.experts is None:
         text = f"expected 0, since the model has no experts; got {serving.redundant_experts}"
@@ -72,6 +74,21 @@ def _layout(layout: LayoutConfig, model: Shape, at: Path, copies: int) -> Found:
         yield (*at, "ep"), f"expected tp x dp / ep to divide the experts' width {experts.ffn}; got {over}"
     elif dp > 1 and ep == 1:
         yield (*at, "ep"), f"expected more than 1, since {dp} groups share the experts; got 1"
+
+
+def _lengths(serving: ServingConfig) -> Found:
+    """Lengths that are not said, or said twice."""
+    for name in ("prompt", "output"):
+        given = getattr(serving, name)
+        if serving.requests is not None:
+            mean = mean_length(serving.requests, name)
+            if given != mean:
+                yield (
+                    (name,),
+                    f"expected to be left out (`{name}: null` where it is inherited), or {mean}, the mean of `requests`; got {given}",
+                )
+        elif not given:
+            yield (name,), "expected a number of tokens, or `requests` of several lengths; got neither"
 
 
 def _batch(serving: ServingConfig) -> Found:

@@ -9,6 +9,7 @@ way of its keys and values.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -24,6 +25,7 @@ from mc.inference import (
     Server,
     ServingError,
     Stages,
+    compound,
     draw_stages,
     rounds,
     steps_of_answers,
@@ -36,6 +38,8 @@ from mc.transformer import parameters
 
 Advance = Callable[[int], None]
 Floats = NDArray[np.float64]
+# Lengths of prompts whose passes are drawn.
+_DRAWN_LENGTHS = 4
 # Of the waterfall, after those of a pass without noise.
 STEP_PARTS = ("pipeline", "guesses", "scheduler", "prefill", "straggler_wait", "routing_skew", "congestion")
 
@@ -52,7 +56,8 @@ class Drawn:
         ttft: seconds to first tokens, likewise, and
         ttft_parts: what they go into, in the mean.
         tpot: seconds per further token, likewise, and
-        answer_steps: steps of an answer, in the mean.
+        answer_steps: steps of an answer, in the mean, and
+        answer_s: seconds of one, likewise.
         prefill_busy: part of the time that ranks for prompts are busy; None where they are as many as keep up.
         sampling_s: how long drawing took.
     """
@@ -65,6 +70,7 @@ class Drawn:
     ttft_parts: Mapping[str, float]
     tpot: Floats
     answer_steps: float
+    answer_s: float
     prefill_busy: float | None
     sampling_s: float
 
@@ -84,34 +90,37 @@ def draw_serving(config: ExperimentConfig, key: PRNGKeyArray, advance: Advance) 
     queries = 1 + (server.serving.speculation.width if server.serving.speculation else 0)
     found = disturbances(config, server, server.layout, batch / server.layout.pp * queries, key, most)
     own = stream(key, "prefill")
-    ahead_layout, prompts = server.prefill_layout, server.prompts * server.serving.prompt
-    ahead = disturbances(config, server, ahead_layout, prompts, own if server.is_apart else key, most)
+    ahead_layout, tokens = server.prefill_layout, server.prompts * server.serving.prompt
+    ahead = disturbances(config, server, ahead_layout, tokens, own if server.is_apart else key, most)
     realisations = most if found.remembers or ahead.remembers else 1
     count = -(-config.run.samples // realisations)
     found, ahead = (_first(each, realisations) for each in (found, ahead))
 
     quiet = server.round(stages)
     took = _rounds(server.layout, stages, found, key, count, method)
-    prompt = _prompts(server.prefill, ahead, own, count, method)
+    shape = realisations, count
+    prompts = _Prompts(server, lambda stages: _prompts(stages, ahead, own, count, method))
     advance(config.run.samples // 2)
     rng = np.random.default_rng([config.run.seed, 1])
-    passes = (
-        np.zeros((realisations, count))
-        if server.is_apart
-        else _admissions(rng, server, (realisations, count))
-    )
+    admitted = np.zeros(shape) if server.is_apart else prompts.admitted(rng, shape)
+    length, prompt = prompts.passes(rng, shape)
     ranks, loads, links = took
     fixed = server.drafting(quiet), server.serving.kernels.scheduler
     parts = {name: np.asarray(seconds) for name, seconds in stages.parts().items()}
     on_top = (
         *(np.asarray(each) for each in (quiet - stages.through(), *fixed)),
-        *(passes * prompt, ranks - quiet, loads - ranks, links - loads),
+        *(admitted, ranks - quiet, loads - ranks, links - loads),
     )
     parts |= dict(zip(STEP_PARTS, on_top, strict=True))
-    steps = sum(parts.values(), np.zeros((realisations, count)))
-    ttft, ttft_parts, busy = _first_tokens(rng, config, server, steps, prompt)
-    answers = steps_of_answers(rng, server.serving.speculation, server.serving.output - 1, steps.size)
-    tpot = windows(steps, answers.reshape(steps.shape)) / (server.serving.output - 1)
+    steps = sum(parts.values(), np.zeros(shape))
+    ttft, ttft_parts, busy = _first_tokens(rng, server, prompts, steps, length, prompt)
+    further = np.asarray(server.serving.output - 1)
+    if server.lengths.are_mixed:
+        further = server.lengths.draw(rng, shape)[1].astype(np.int64) - 1
+    tokens = np.broadcast_to(further, shape).ravel()
+    answers = steps_of_answers(rng, server.serving.speculation, tokens, steps.size)
+    whole = windows(steps, answers.reshape(shape))
+    tpot = whole / further
     advance(config.run.samples - config.run.samples // 2)
     return Drawn(
         server,
@@ -122,6 +131,7 @@ def draw_serving(config: ExperimentConfig, key: PRNGKeyArray, advance: Advance) 
         ttft_parts,
         tpot,
         float(answers.mean()),
+        float(whole.mean()),
         busy,
         time.perf_counter() - begun,
     )
@@ -149,6 +159,64 @@ def _prompts(stages: Stages, found: Disturbances, key: PRNGKeyArray, count: int,
     return drawn.links.sum(axis=0) + stages.moving
 
 
+class _Prompts:
+    """Passes of prompts of the lengths that requests have.
+
+    Disturbances lengthen passes by factors that change little with the length: they are drawn for a few lengths, all with the same
+    random numbers, and lie on straight lines over the logarithm of the length between.
+    """
+
+    def __init__(self, server: Server, draw: Callable[[Stages], Floats]):
+        """Draws what is needed of a server's prompts."""
+        self.server = server
+        lengths = server.lengths
+        if not lengths.are_mixed:
+            self.one = draw(server.prefill)
+            return
+        least, most = float(lengths.prompts.min()), float(lengths.prompts.max())
+        self.known = np.unique(np.geomspace(least, most, _DRAWN_LENGTHS))
+        drawn = [server.prefill_of(float(each)) for each in self.known]
+        self.factors = np.array([draw(each) / each.through() for each in drawn])
+
+    def _factor(self, lengths: Floats) -> Floats:
+        """By which each step's pass of so many tokens takes longer."""
+        if len(self.known) == 1:
+            return self.factors[0]
+        place = np.interp(np.log(lengths), np.log(self.known), np.arange(len(self.known)))
+        low = np.minimum(place.astype(int), len(self.known) - 2)
+        ends = [np.take_along_axis(self.factors, each[None], axis=0)[0] for each in (low, low + 1)]
+        return ends[0] + (place - low) * (ends[1] - ends[0])
+
+    def passes(self, rng: np.random.Generator, shape: tuple[int, int]) -> tuple[Floats, Floats]:
+        """A pass for each step: tokens of its longest prompt, and its seconds."""
+        if not self.server.lengths.are_mixed:
+            return np.full(shape, float(self.server.serving.prompt)), self.one
+        lengths, chances = self.server.lengths.longest(self.server.together)
+        drawn = rng.choice(lengths, size=shape, p=chances)
+        return drawn, self.server.pass_seconds(drawn) * self._factor(drawn)
+
+    def admitted(self, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+        """Seconds of prompts in each step, on the ranks that decode."""
+        server = self.server
+        if not server.lengths.are_mixed:
+            return _admissions(rng, server, shape) * self.one
+        groups = server.layout.dp
+        found = np.zeros(shape)
+        for _ in range(groups):
+            begun = rng.binomial(server.batch // groups, server.ending, size=shape)
+            np.maximum(found, self.behind(rng, begun), out=found)
+        return found
+
+    def behind(self, rng: np.random.Generator, counts: NDArray[np.int64]) -> Floats:
+        """Seconds of so many prompts one after the other."""
+        lengths = self.server.lengths
+        if not lengths.are_mixed:
+            return counts * self.one
+        usual = np.full(counts.shape, float(self.server.serving.prompt))
+        quiet = compound(rng, self.server.pass_seconds(lengths.prompts), lengths.shares, counts)
+        return quiet * self._factor(np.clip(usual, self.known[0], self.known[-1]))
+
+
 def _admissions(rng: np.random.Generator, server: Server, shape: tuple[int, int]) -> Floats:
     """Passes of prompts in each step: as many as the group has that gets most."""
     groups = server.layout.dp
@@ -160,7 +228,12 @@ def _admissions(rng: np.random.Generator, server: Server, shape: tuple[int, int]
 
 
 def _first_tokens(
-    rng: np.random.Generator, config: ExperimentConfig, server: Server, steps: Floats, prompt: Floats
+    rng: np.random.Generator,
+    server: Server,
+    prompts: _Prompts,
+    steps: Floats,
+    length: Floats,
+    prompt: Floats,
 ) -> tuple[Floats, dict[str, float], float | None]:
     """TTFT, what it goes into, and how busy ranks for prompts are."""
     rate, alone = server.serving.rate, server.serving.prefill
@@ -169,7 +242,7 @@ def _first_tokens(
         # Those of its group that came in the same step and are before it, and the rest of the step that is under way.
         requests = server.batch // server.layout.dp
         others = rng.binomial(max(requests - 1, 0), server.ending, size=steps.shape)
-        waited = rng.integers(0, others + 1) * prompt
+        waited = prompts.behind(rng, rng.integers(0, others + 1))
         if rate is not None:
             waited = waited + rng.random(steps.shape) * steps
     elif rate is not None and alone.replicas is not None:
@@ -182,7 +255,11 @@ def _first_tokens(
                 f"busy; got {alone.replicas}"
             )
         waited = waits(prompt, rng.exponential(1 / each, size=prompt.shape))
-    sent = server.transfer
+    sent: Any = server.transfer
+    if server.lengths.are_mixed:
+        # Of a pass with several prompts the request has any that is no longer.
+        asked = np.minimum(server.lengths.draw(rng, steps.shape)[0], length)
+        sent = server.sending(length if server.together == 1 else asked, server.pass_seconds(length))
     taken, wait = server.wait_for_place()
     place = (
         (rng.random(steps.shape) < taken) * rng.exponential(wait, size=steps.shape) if taken else np.zeros(())
@@ -224,7 +301,6 @@ def serving_summary(config: ExperimentConfig, drawn: Drawn) -> ServingSummary:
     memory = server.memory(batch)
     sizes = {"weights": memory.weights, "kv_cache": memory.cache}
     most = None if memory.most is None else memory.most // layout.pp * layout.pp * layout.dp
-    answer = float(drawn.tpot.mean()) * (serving.output - 1)
     prefilled = _rate(server.prompts * serving.prompt, prompt)
     return ServingSummary(
         plan=str(layout),
@@ -246,9 +322,10 @@ def serving_summary(config: ExperimentConfig, drawn: Drawn) -> ServingSummary:
         prefill_tokens_per_s_per_chip=_scaled(prefilled, 1 / server.prefill_layout.ranks),
         prefill_chips=chips,
         prefill_busy=drawn.prefill_busy,
-        concurrency=answered.value * answer,
+        concurrency=answered.value * drawn.answer_s,
         kv_cache_bytes=memory.cache,
         memory_bytes=sizes if memory.available is None else {**sizes, "available": memory.available},
+        is_mixed=server.lengths.are_mixed,
     )
 
 

@@ -11,6 +11,9 @@ from mc.inference.disturbed import StageTimes as StageTimes
 from mc.inference.disturbed import draw_stages as draw_stages
 from mc.inference.layout import Layout as Layout
 from mc.inference.layout import build_layout as build_layout
+from mc.inference.lengths import Lengths as Lengths
+from mc.inference.lengths import compound as compound
+from mc.inference.lengths import slowest_group as slowest_group
 from mc.inference.memory import ServingError as ServingError
 from mc.inference.memory import ServingMemory as ServingMemory
 from mc.inference.memory import largest_batch as largest_batch

@@ -13,18 +13,24 @@ with a pass of its prompt. Groups prefill together, so the one with most prompts
 
 **Prefilling** passes all stages once. Ranks of their own send keys and values over a tier to the ranks that decode: those of
 a rank, at the bandwidth of the slower side's ranks together; with `overlap` only the last layer's are waited for.
+
+Where requests have several lengths (`mc.inference.lengths`), keys are those of the requests in flight, and each length
+of prompts has a pass of its own.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from mc.config import ExperimentConfig
 from mc.config.serving import LARGEST, LayoutConfig, ServingConfig
 from mc.inference.layout import Layout, build_layout
+from mc.inference.lengths import Lengths, lengths_of, slowest_group
 from mc.inference.memory import (
     ServingError,
     ServingMemory,
@@ -40,10 +46,15 @@ from mc.inference.speculation import tokens_per_step
 from mc.training import Chip, Price
 from mc.transformer import Transformer
 
+Floats = NDArray[np.float64]
 # Requests at once on chips of unknown memory.
 _NO_LIMIT = 1 << 16
 # Numbers of places in use whose steps are worked out; between them lie straight lines.
 _SIZES = 33
+# Lengths of prompts whose passes are worked out; likewise.
+_LENGTHS = 65
+# Tokens of an answer at which the keys of several lengths are counted.
+_PLACES = 32
 # Of a pass, in the order of the waterfall.
 PASS_PARTS = ("weights", "kv_cache", "activations", "compute", "kernel_starts", "latency_floor", "bandwidth")
 
@@ -125,15 +136,40 @@ class Server:
         """The stages of a step with so many requests."""
         serving, layout = self.serving, self.layout
         queries = 1.0 + (serving.speculation.width if serving.speculation else 0)
-        keys = context_keys(self.shape, serving.prompt, serving.output)
-        tokens = Tokens(batch / (layout.dp * layout.pp), queries, keys, is_prompt=False)
+        tokens = Tokens(batch / (layout.dp * layout.pp), queries, self._keys, is_prompt=False)
         return _stages(self.models[0], layout, tokens)
 
     @cached_property
+    def lengths(self) -> Lengths:
+        """Of its requests."""
+        return lengths_of(self.serving)
+
+    @cached_property
+    def _keys(self) -> float:
+        """That a token of an answer meets, in the mean."""
+        found = self.lengths
+        if not found.are_mixed:
+            return context_keys(self.shape, self.serving.prompt, self.serving.output)
+        if self.shape.window is None:
+            return float(found.in_flight @ (found.prompts + found.outputs / 2))
+        made = (np.arange(_PLACES) + 0.5) / _PLACES
+        # Sequences in flight, at equal steps of their lengths.
+        long = np.sort((found.prompts[:, None] + found.outputs[:, None] * made).ravel())
+        order = np.argsort((found.prompts[:, None] + found.outputs[:, None] * made).ravel())
+        shares = np.repeat(found.in_flight / _PLACES, _PLACES)[order]
+        known = np.unique(np.round(np.geomspace(max(long[0], 1.0), long[-1], _LENGTHS)))
+        keys = [self.shape.keys(float(each), causal=False) for each in known]
+        return float(shares @ np.interp(long, known, keys))
+
+    @cached_property
     def prefill(self) -> Stages:
-        """The stages of a pass of prompts."""
+        """The stages of a pass of prompts, of their mean length."""
+        return self.prefill_of(self.serving.prompt)
+
+    def prefill_of(self, length: float) -> Stages:
+        """The stages of a pass of prompts of so many tokens."""
         alone = self.serving.prefill
-        prompts, length = 1.0 if alone is None else float(alone.batch), self.serving.prompt
+        prompts = 1.0 if alone is None else float(alone.batch)
         keys = self.shape.keys(length, causal=True)
         return _stages(self.models[1], self.prefill_layout, Tokens(prompts, length, keys, is_prompt=True))
 
@@ -144,18 +180,46 @@ class Server:
         return self.prefill_layout.dp * (1 if alone is None else alone.batch)
 
     @cached_property
+    def _passes(self) -> tuple[Floats, Floats]:
+        """Lengths of prompts, and seconds of their passes."""
+        least, most = self.lengths.prompts.min(), self.lengths.prompts.max()
+        known = np.unique(np.round(np.geomspace(least, most, _LENGTHS)))
+        return known, np.array([self.prefill_of(float(each)).through() for each in known])
+
+    def pass_seconds(self, lengths: Floats) -> Floats:
+        """Of passes of prompts of so many tokens."""
+        return np.interp(lengths, *self._passes)
+
+    @cached_property
+    def mean_pass(self) -> float:
+        """Seconds of a pass of prompts: of the longest of those that are prefilled together."""
+        if not self.lengths.are_mixed:
+            return self.prefill.through()
+        lengths, chances = self.lengths.longest(self.together)
+        return float(chances @ self.pass_seconds(lengths))
+
+    @property
+    def together(self) -> int:
+        """Prompts that begin and end a pass together."""
+        return self.prompts if self.is_apart else 1
+
+    @cached_property
     def transfer(self) -> float:
         """Seconds to send a request's keys and values that are waited for."""
+        return float(self.sending(self.serving.prompt, self.prefill.through()))
+
+    def sending(self, prompts: Any, passes: Any) -> Any:
+        """Likewise, of prompts of so many tokens in passes of so many seconds."""
         alone = self.serving.prefill
         if alone is None:
-            return 0.0
+            return 0.0 * passes
         layers = self.shape.layers
         # Of heads that several ranks have, each sends its share; so do the tp ranks of latent attention.
-        whole = cache_bytes(self.shape, Layout(), self.serving.formats.cache, self.serving.prompt, layers)
+        whole = cache_bytes(self.shape, Layout(), self.serving.formats.cache, prompts, layers)
         ranks = min(self.layout.tp * self.layout.pp, self.prefill_layout.tp * self.prefill_layout.pp)
         seconds = whole / ranks / self.tier_bandwidth
         if alone.overlap:
-            seconds = max(seconds / layers, seconds - self.prefill.through() * (layers - 1) / layers)
+            seconds = np.maximum(seconds / layers, seconds - passes * (layers - 1) / layers)
         return self.tier_latency + seconds
 
     def round(self, stages: Stages, load: float = 1.0) -> float:
@@ -187,7 +251,14 @@ class Server:
         """Seconds of a step in the mean, with what comes on top of the round."""
         seconds = self.round(self.decode(batch))
         seconds += self.drafting(seconds) + self.serving.kernels.scheduler
-        return seconds + self.admissions(batch) * self.prefill.through()
+        return seconds + self.admitting(batch)
+
+    def admitting(self, batch: float) -> float:
+        """Seconds of prompts in a step on the ranks that decode, in the mean."""
+        if self.is_apart or not self.lengths.are_mixed:
+            return self.admissions(batch) * self.prefill.through()
+        passes, requests = self.pass_seconds(self.lengths.prompts), int(batch / self.layout.dp)
+        return slowest_group(passes, self.lengths.shares, requests, self.ending, self.layout.dp)
 
     def requests_per_s(self, batch: float) -> float:
         """That a replica answers, with so many at once."""

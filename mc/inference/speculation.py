@@ -33,9 +33,12 @@ def chances(speculation: SpeculationConfig | None) -> NDArray[np.float64]:
 
 
 def steps_of_answers(
-    rng: np.random.Generator, speculation: SpeculationConfig | None, tokens: int, answers: int
+    rng: np.random.Generator,
+    speculation: SpeculationConfig | None,
+    tokens: int | NDArray[np.int64],
+    answers: int,
 ) -> NDArray[np.int64]:
-    """In how many steps so many answers have their tokens."""
+    """In how many steps so many answers have their tokens, as many for all, or for each."""
     if speculation is None:
         return np.full(answers, tokens, np.int64)
     law = chances(speculation)

@@ -31,6 +31,7 @@ def serving_json(serving: ServingSummary) -> dict[str, Any]:
         "largest_batch": serving.largest_batch,
         "prompt_tokens": serving.prompt,
         "output_tokens": serving.output,
+        "lengths_are_mixed": serving.is_mixed,
         "tokens_per_step": serving.tokens_per_step,
         **latencies,
         "ttft_parts_s": dict(serving.ttft_parts),
@@ -62,6 +63,7 @@ def serving_rows(serving: ServingSummary) -> list[RenderableType]:
     grid.add_row("plan", Text(f"{serving.plan}{apart}; {serving.parameters / 1e9:,.1f} billion parameters"))
     most = "" if serving.largest_batch is None else f", {serving.largest_batch:,} would fit"
     lengths = f"prompts of {serving.prompt:,} and answers of {serving.output:,} tokens"
+    lengths += " in the mean" if serving.is_mixed else ""
     grid.add_row("requests", f"{serving.batch:,} at once{most}; {lengths}")
     grid.add_row(
         "throughput",

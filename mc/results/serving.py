@@ -37,6 +37,7 @@ class ServingSummary:
         concurrency: requests that are decoded at once, by Little's law.
         kv_cache_bytes: on a rank of the fullest stage.
         memory_bytes: likewise: `weights`, `kv_cache`, `available`.
+        is_mixed: whether requests are of several lengths, of which `prompt` and `output` are the means.
     """
 
     plan: str
@@ -61,6 +62,7 @@ class ServingSummary:
     concurrency: float
     kv_cache_bytes: float
     memory_bytes: Mapping[str, float]
+    is_mixed: bool = False
 
 
 LATENCIES = ("ttft", "tpot", "itl")
@@ -85,7 +87,7 @@ def serving_to_json(serving: ServingSummary) -> dict[str, Any]:
 
 def serving_from_json(found: Mapping[str, Any]) -> ServingSummary:
     """The inverse of `serving_to_json`."""
-    told = {each.name: found[each.name] for each in fields(ServingSummary)}
+    told = {each.name: found[each.name] for each in fields(ServingSummary) if each.name in found}
     told |= {name: _estimate(*told[name]) for name in RATES}
     told |= {name: {key: _estimate(*each) for key, each in told[name].items()} for name in LATENCIES}
     return ServingSummary(**told)

@@ -50,7 +50,7 @@ def _serving(config: ExperimentConfig, cell: int) -> Row:
     """With requests that wait for no other, and as many ranks that prefill as keep up."""
     server = serve(config)
     batch, serving = server.batch, server.serving
-    step, prompt = server.step(batch), server.prefill.through()
+    step, prompt = server.step(batch), server.mean_pass
     answered = server.requests_per_s(batch)
     if serving.rate is not None:
         answered = serving.rate

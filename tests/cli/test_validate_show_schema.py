@@ -38,6 +38,20 @@ def test_validate_says_ok_and_what_it_found(tailstep):
     assert done.stdout == f"{QUICKSTART}: ok (experiment)\n{cluster}: ok (cluster)\n"
 
 
+def test_validate_takes_what_serves_and_asks_for_its_memory(monkeypatch, capsys):
+    # In this process, where JAX is.
+    file = "configs/inference/llama3-70b-8xh100.yaml"
+    for keys, code, text in (
+        ((), 0, f"{file}: ok (experiment)"),
+        (("--set", "serving.batch=5000"), 2, f"{file}: serving.batch: expected requests that fit into 72 GB"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["tailstep", "validate", file, *keys])
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(main())
+        assert (ended.value.code or 0) == code
+        assert text in "".join(capsys.readouterr())
+
+
 def test_validate_lists_every_problem_and_goes_on_to_the_next_file(tailstep, tmp_path):
     (tmp_path / "bad.yaml").write_text("ranks: 0\nalgorithm: rnig\n")
     (tmp_path / "good.yaml").write_text("ranks: all\n")
