@@ -65,12 +65,15 @@ class PrefillConfig(LayoutConfig):
         replicas: how many; as many as keep up if left out, which need not be a whole number.
         tier: over which keys and values are sent to the ranks that decode, by its name; the outermost if left out.
         overlap: whether a layer's are sent while the next ones compute, so that only the last layer's are waited for.
+        packing: of prompts of several lengths: `even`, so that all groups are busy alike and a prompt takes what its own
+            length does, or `longest`: prompts of a pass begin and end together.
     """
 
     batch: Count = 1
     replicas: Count | None = None
     tier: Annotated[str, Field(min_length=1)] | None = None
     overlap: bool = True
+    packing: Literal["even", "longest"] = "even"
 
 
 class SpeculationConfig(StrictModel):

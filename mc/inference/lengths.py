@@ -7,9 +7,10 @@ often than they come. Keys that are read and room that is held are means over th
 **Room.** With B requests of independent lengths the rank holds B·m + 3·s·√B bytes, with the mean m and the deviation s of one:
 once in a thousand times they need more.
 
-**Passes.** Prompts of one pass begin and end together, so it takes as long as the longest of them. On ranks that decode a step waits
-for the group whose new prompts take longest: with n requests that end with the probability q each, prompts of a group take a compound
-binomial time, with the transform (1 − q + q·φ)^n, and the maximum over groups has its distribution to the power of their number.
+**Passes.** Where prompts of one pass begin and end together, it takes as long as the longest of them. On ranks that decode a
+step waits for the group whose new prompts take longest: with n requests that end with the probability q each, prompts of a group
+take a compound binomial time, with the transform (1 − q + q·φ)^n, and the maximum over groups has its distribution to the power
+of their number.
 """
 
 from dataclasses import dataclass
@@ -69,11 +70,17 @@ def lengths_of(serving: ServingConfig) -> Lengths:
     if isinstance(serving.requests, RequestLawConfig):
         given = serving.requests
         strata = given.prompt.strata(LEAST["prompt"]), given.output.strata(LEAST["output"])
-        pairs = np.meshgrid(*(np.array(each, np.float64) for each in strata), indexing="ij")
-        size = pairs[0].size
-        return Lengths(pairs[0].ravel(), pairs[1].ravel(), np.full(size, 1 / size))
+        prompts, outputs = np.meshgrid(*(np.array(each, np.float64) for each in strata), indexing="ij")
+        return _merged(prompts.ravel(), outputs.ravel(), np.ones(prompts.size))
     rows = np.array([[each.prompt, each.output, each.weight] for each in serving.requests], np.float64)
-    return Lengths(rows[:, 0], rows[:, 1], rows[:, 2] / rows[:, 2].sum())
+    return _merged(*rows.T)
+
+
+def _merged(prompts: Floats, outputs: Floats, weights: Floats) -> Lengths:
+    """Each kind once."""
+    kinds, place = np.unique(np.stack([prompts, outputs]), axis=1, return_inverse=True)
+    shares = np.bincount(place.ravel(), weights)
+    return Lengths(kinds[0], kinds[1], shares / shares.sum())
 
 
 def slowest_group(seconds: Floats, shares: Floats, requests: int, ending: float, groups: int) -> float:

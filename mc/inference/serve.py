@@ -201,7 +201,8 @@ class Server:
     @property
     def together(self) -> int:
         """Prompts that begin and end a pass together."""
-        return self.prompts if self.is_apart else 1
+        alone = self.serving.prefill
+        return self.prompts if alone is not None and alone.packing == "longest" else 1
 
     @cached_property
     def transfer(self) -> float:

@@ -65,6 +65,10 @@ def test_the_longest_of_several_prompts():
     lengths, chances = server(MIXED).lengths.longest(4)
     assert lengths.tolist() == [256, 4096]
     assert chances == pytest.approx([0.75**4, 1 - 0.75**4])
+    for packing, short in (("even", 0.75), ("longest", 0.75**4)):
+        found = server({**MIXED, "prefill": {"batch": 4, "packing": packing}})
+        passes = found.pass_seconds(np.array([256.0, 4096.0]))
+        assert found.mean_pass == pytest.approx(short * passes[0] + (1 - short) * passes[1])
 
 
 def test_the_slowest_group_by_hand_and_by_draws():
