@@ -87,18 +87,29 @@ class Tabulated(AbstractDelay):
 def tabulate(delay: AbstractDelay) -> Tabulated:
     """Table of the quantile function of any delay. Pure JAX: under `jit` and `vmap` too (a table per parameter set)."""
     frozen = jax.tree.map(lambda leaf: jax.lax.stop_gradient(leaf) if eqx.is_array(leaf) else leaf, delay)
+    return Tabulated(delay, *_table(frozen))
+
+
+# Outside of compiled code, one program for all laws of one structure, whatever is built around them.
+@eqx.filter_jit
+def _table(
+    frozen: AbstractDelay,
+) -> tuple[Float[Array, " knots"], Float[Array, " knots"], Float[Array, " knots"]]:
+    """Log-odds, times and slopes of a table."""
     even = jnp.linspace(-LOG_ODDS_SPAN, LOG_ODDS_SPAN, _COARSE)
     coarse = bisect_bits(frozen, log_survival_of_odds(even))
     coarse = jnp.where(jnp.isfinite(coarse), coarse, jnp.finfo(coarse.dtype).max)
     knots = _spread_by_length(even, coarse)
 
-    def refine(_, state):
-        table = _interpolant(frozen, state[0])
-        return _refined_knots(frozen, *table), table
+    # The law is evaluated in one place, at knots and at mid-cell in turn, since that is what takes time to compile.
+    def half_a_step(count, state):
+        at, table = state
+        log_s, slope = jax.jvp(frozen.log_survival, (at,), (jnp.ones_like(at),))
+        return jax.lax.cond(count % 2 == 0, _interpolated, _moved, table, at, log_s, slope)
 
     start = knots, (knots, knots, knots)
-    _, table = jax.lax.fori_loop(0, _REFINEMENTS + 1, refine, start)
-    return Tabulated(delay, *table)
+    _, table = jax.lax.fori_loop(0, 2 * _REFINEMENTS + 1, half_a_step, start)
+    return table
 
 
 def with_inverse(delay: AbstractDelay) -> AbstractDelay:
@@ -182,35 +193,45 @@ def _spread_by_length(
     return jnp.interp(even, length, times).at[0].set(times[0]).at[-1].set(times[-1])
 
 
-def _interpolant(
-    delay: AbstractDelay, times: Float[Array, " knots"]
-) -> tuple[Float[Array, " knots"], Float[Array, " knots"], Float[Array, " knots"]]:
-    """Log-odds, times and slopes dt/dy of the knots at `times`."""
-    log_s, slope = jax.jvp(delay.log_survival, (times,), (jnp.ones_like(times),))
+# Log-odds, times and slopes dt/dy of the knots.
+_Table = tuple[Float[Array, " knots"], Float[Array, " knots"], Float[Array, " knots"]]
+
+
+def _interpolated(
+    table: _Table,
+    times: Float[Array, " knots"],
+    log_s: Float[Array, " knots"],
+    slope: Float[Array, " knots"],
+) -> tuple[Float[Array, " knots"], _Table]:
+    """The table with knots at `times`, where the law and its slope are known; and mid-cell, to look there next."""
+    del table
     # The ends stand for the levels they were solved at; in between rounding must not make the log-odds fall.
     odds = jax.lax.cummax(jnp.clip(log_odds(log_s), -LOG_ODDS_SPAN, LOG_ODDS_SPAN))
     odds = odds.at[0].set(-LOG_ODDS_SPAN).at[-1].set(LOG_ODDS_SPAN)
     rate = -slope / -jnp.expm1(jnp.where(log_s < 0, log_s, -1.0))  # dy/dt = −(d log S/dt)/F
     usable = (rate > 0) & jnp.isfinite(rate) & (log_s < 0)
-    return odds, times, monotone(odds, times, jnp.where(usable, 1 / jnp.where(usable, rate, 1.0), 0.0))
+    slopes = monotone(odds, times, jnp.where(usable, 1 / jnp.where(usable, rate, 1.0), 0.0))
+    middle = hermite(0.5, jnp.diff(odds), times[:-1], times[1:], slopes[:-1], slopes[1:])
+    return jnp.append(middle, times[-1]), (odds, times, slopes)
 
 
-def _refined_knots(
-    delay: AbstractDelay,
-    odds: Float[Array, " knots"],
-    times: Float[Array, " knots"],
-    slopes: Float[Array, " knots"],
-) -> Float[Array, " knots"]:
-    """As many knots, moved to where the interpolant misses the law at mid-cell by more than the tolerance."""
+def _moved(
+    table: _Table,
+    middle: Float[Array, " knots"],
+    log_s: Float[Array, " knots"],
+    slope: Float[Array, " knots"],
+) -> tuple[Float[Array, " knots"], _Table]:
+    """As many knots, moved to where the table misses the law at mid-cell by more than the tolerance."""
+    del slope
+    odds, times, _ = table
     width = jnp.diff(odds)
-    middle = hermite(0.5, width, times[:-1], times[1:], slopes[:-1], slopes[1:])
-    miss = jnp.abs(log_odds(delay.log_survival(middle)) - 0.5 * (odds[1:] + odds[:-1]))
+    miss = jnp.abs(log_odds(log_s[:-1]) - 0.5 * (odds[1:] + odds[:-1]))
     # The same miss in relative time, by the chord; an error counts when it is large in both.
-    in_time = miss * jnp.diff(times) / (jnp.where(width > 0, width, 1.0) * jnp.maximum(middle, _TINY))
+    in_time = miss * jnp.diff(times) / (jnp.where(width > 0, width, 1.0) * jnp.maximum(middle[:-1], _TINY))
     error = jnp.where(width > 0, jnp.minimum(miss, in_time), 0.0)
     length = jnp.cumsum(jnp.insert(1 + jnp.minimum(jnp.sqrt(error / _TOLERANCE), _MOST_PER_CELL), 0, 0.0))
     even = jnp.linspace(0.0, length[-1], times.size)
-    return jnp.interp(even, length, times).at[0].set(times[0]).at[-1].set(times[-1])
+    return jnp.interp(even, length, times).at[0].set(times[0]).at[-1].set(times[-1]), table
 
 
 def _rate(slope, chord):
