@@ -283,6 +283,8 @@ class _Fitting:
         predicted = np.concatenate(self._times(ended.point))[rest]
         lines = [
             line(curve.sizes[each], curve.times[each], curve.sizes)
+            if each.any()
+            else np.full(curve.sizes.shape, np.nan)
             for curve, each in zip(self.curves, used, strict=True)
         ]
         straight = np.concatenate(lines)[rest]

@@ -93,7 +93,7 @@ def size_weights(
         mask = np.ones(len(curve.sizes), bool) if used is None else used[place]
         gaps = np.gradient(np.log(curve.sizes[mask])) if mask.sum() > 1 else np.ones(mask.sum())
         weights = np.zeros(len(mask))
-        weights[mask] = gaps / gaps.mean()
+        weights[mask] = gaps / gaps.mean() if mask.any() else 0.0
         found.append(weights)
     return np.concatenate(found)
 

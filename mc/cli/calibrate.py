@@ -113,6 +113,15 @@ def calibrate(
             show_default=False,
         ),
     ] = None,
+    second_network: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Try another network for collectives of so many bytes or more, with figures of its own, and keep it if it forecasts "
+            "better.",
+            show_default=False,
+        ),
+    ] = None,
     forecast: Annotated[
         list[int] | None,
         typer.Option(
@@ -157,6 +166,7 @@ def calibrate(
         "bootstrap": refits,
         "hold_out": hold_out,
         "forecast": tuple(forecast or ()),
+        "second_network": second_network,
     }
     asked = _asked(config, cluster, {key: value for key, value in stated.items() if value not in (None, ())})
     words = [] if config is None else [config]
@@ -164,8 +174,11 @@ def calibrate(
     words += [word for each in data or () for word in ("--data", each)]
     words += [word for each in free or () for word in ("--free", each)]
     words += [] if hold_out is None else ["--hold-out", hold_out]
+    words += [] if second_network is None else ["--second-network", second_network]
     command = shlex.join(["tailstep", "calibrate", *words])
     if asked.experiment is not None:
+        if asked.calibration.second_network is not None:
+            raise InputError("second_network: expected a cluster, fitted to collectives; got an experiment")
         from mc.cli.calibrate_steps import calibrate_experiment
 
         calibrate_experiment(
@@ -204,7 +217,8 @@ def _asked(path: str | None, cluster: str | None, stated: dict[str, Any]) -> Cal
             raise InputError(
                 f"expected a cluster or an experiment; got --cluster and the experiment of {path}"
             )
-        asked = FitConfig.model_validate({**found.calibration.model_dump(), **stated})
+        before = found.calibration.model_dump(mode="json", exclude_none=True)
+        asked = FitConfig.model_validate({**before, **stated})
         return found.model_copy(update={"cluster": cluster or found.cluster, "calibration": asked})
     if path is not None and cluster is not None:
         raise InputError(f"expected --cluster, or an experiment; got both: --cluster {cluster} and {path}")
@@ -220,7 +234,13 @@ def _asked(path: str | None, cluster: str | None, stated: dict[str, Any]) -> Cal
     try:
         asked = FitConfig(**stated)
     except ValidationError as error:
-        raise InputError(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None
+        first = error.errors()[0]
+        where = "".join(f"{each}: " for each in first["loc"])
+        raise InputError(
+            f"{where}{str(first['msg']).removeprefix('Value error, ')}".replace(
+                "hold_out: hold_out", "hold_out"
+            )
+        ) from None
     return CalibrationConfig(cluster=cluster, experiment=path, calibration=asked)
 
 

@@ -44,7 +44,13 @@ def calibrate_calls(
     from mc.calibration import calibrated_noise_yaml, calls_of, fit_calls, noise_parameters
     from mc.report.fitting import fitting
 
-    for option, given in (("--plot", plot), ("--results", results), ("--bootstrap", ask.bootstrap or None)):
+    refused = (
+        ("--plot", plot),
+        ("--results", results),
+        ("--bootstrap", ask.bootstrap or None),
+        ("second_network", ask.second_network),
+    )
+    for option, given in refused:
         if given is not None:
             raise InputError(
                 f"{option}: expected a fit of mean times over sizes; of single calls `--json` keeps all figures"

@@ -1,11 +1,13 @@
 """`tailstep calibrate --cluster`: from curves of collectives to a cluster that every verb takes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mc.config import load_cluster
 from mc.config.calibration import FitConfig
+from mc.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +66,9 @@ def calibrate_cluster(
     from mc.calibration.call_model import is_noise
     from mc.calibration.calls import has_calls
     from mc.calibration.curves import has_curves
+    from mc.calibration.two_networks import choose_networks
     from mc.config.hold_out import parse_hold_out
+    from mc.report.calibration import SecondNetwork
     from mc.report.fitting import fitting
 
     noise = [is_noise(path) for each in ask.free or () for path in each.paths]
@@ -81,10 +85,16 @@ def calibrate_cluster(
     else:
         rule = parse_hold_out(ask.hold_out)
         curves, unseen = split_curves(found.table, fitted, rule, ask.algorithms)
+    networks = None
     if ask.free:
+        if ask.second_network is not None:
+            raise InputError("second_network: expected all figures to be free; got some that were chosen")
         parameters = chosen(fitted, ask.free)
     else:
         fitted = uncorrected(fitted)
+        if ask.second_network is not None:
+            networks = choose_networks(fitted, curves, ask.second_network, steps=ask.steps)
+            fitted = networks.config
         parameters = free_parameters(fitted, curves)
     with fitting(_PASSES) as report:
         fit = fit_curves(
@@ -103,6 +113,9 @@ def calibrate_cluster(
         refitted = bootstrap(fit, ask.bootstrap, seed=ask.seed)
         intervals = bootstrap_interval(fit, refitted)
     summary = summarised(fit, intervals, ask.hold_out or "")
+    if networks is not None:
+        found_better = SecondNetwork(networks.first, networks.kept, networks.one, networks.two, networks.by)
+        summary = replace(summary, second_network=found_better)
     if out is not None or results is not None:
         text = calibrated_yaml(fit, intervals, command, refitted)
         if out is not None:

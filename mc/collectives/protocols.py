@@ -18,6 +18,7 @@ algorithm: each round pays the outermost hop, each rank has its own links and al
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import jax.numpy as jnp
@@ -60,9 +61,24 @@ def costs_under(cluster: Cluster, stage: Stage, size: _Number) -> list[tuple[int
         zero = jnp.zeros((), size.dtype)
         return [(stage.tiers[-1], 1, Cost(zero, zero, zero, zero, zero))]
     if stage.algorithm.name == IN_NETWORK:
-        return _through_switches(cluster, stage, tiers, size)
-    cost = _stream(cluster, stage, tiers, size) if _is_stream(stage) else _pairs(cluster, stage, tiers, size)
-    return [(stage.tiers[-1], stage.ranks, cost)]
+        found = _through_switches(cluster, stage, tiers, size)
+    else:
+        cost = (_stream if _is_stream(stage) else _pairs)(cluster, stage, tiers, size)
+        found = [(stage.tiers[-1], stage.ranks, cost)]
+    return _within_sizes(found, stage, tiers, size)
+
+
+def _within_sizes(
+    found: list[tuple[int, int, Cost]], stage: Stage, tiers: _Tiers, size: _Number
+) -> list[tuple[int, int, Cost]]:
+    """The costs of sizes that the protocol can be used for; of others it never ends, and another one is chosen."""
+    known = [terms_of(tier, stage.protocol, family(stage.algorithm.name)) for tier in tiers]
+    limited = [each[0] for each in known if each is not None and each[0].is_limited]
+    if not limited:
+        return found
+    (tier, units, cost), *rest = found
+    waits = sum((each.waits(size) for each in limited), jnp.zeros((), size.dtype))
+    return [(tier, units, replace(cost, latency_time=cost.latency_time + waits)), *rest]
 
 
 def _is_stream(stage: Stage) -> bool:

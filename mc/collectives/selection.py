@@ -5,6 +5,7 @@ compiled. For tables over sizes all candidates of a group are priced by one comp
 bandwidths are traced; for one choice the formulas are carried out one by one, since compiling them takes seconds.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -74,7 +75,8 @@ def stages(
         InputError: unknown names, a group that does not fit, or an algorithm that cannot serve it.
     """
     found = candidates(cluster, collective, ranks, algorithm, protocol)
-    if len(found.flat) == 1 and not found.slots:
+    limited = any(each.is_limited for tier in cluster.tiers for each in tier.protocols)
+    if len(found.flat) == 1 and not found.slots and not limited:
         return next(iter(found.flat.values()))
     priced = _priced(cluster, found, size, price=price_once)
     return priced[_fastest(priced)][0]
@@ -191,7 +193,25 @@ def _priced(cluster: Cluster, found: Candidates, size: ArrayLike, price: _Pricin
         whole = total(costs[place] for costs, place in zip(slots, best, strict=True))
         names = "+".join(dict.fromkeys(each.protocol or NONE for each in chosen))
         priced[HIERARCHICAL, names] = (tuple(chosen), whole)
-    return priced
+    return _for_this_size(priced, size)
+
+
+def _for_this_size(priced: _Priced, size: ArrayLike) -> _Priced:
+    """Without protocols that are not for this size, which would never end.
+
+    Raises:
+        CollectiveError: none is.
+    """
+    endless = [
+        pair for pair, (_, cost) in priced.items() if is_known(cost.time) and math.isinf(float(cost.time))
+    ]
+    found = {pair: each for pair, each in priced.items() if pair not in endless}
+    if not found:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(protocol for _, protocol in endless))
+        raise CollectiveError(
+            f"expected a protocol for {float(jnp.asarray(size)):,.0f} bytes; `sizes_from` and `sizes_below` keep {names} from it"
+        )
+    return found
 
 
 def _fastest(priced: _Priced) -> Pair:

@@ -28,7 +28,7 @@ from mc.config import shipped
 from mc.config.hold_out import parse_hold_out
 from mc.config.load import load_cluster, load_experiment
 from mc.config.names import Kind, SchemaVersion
-from mc.config.quantities import PositiveRatio
+from mc.config.quantities import PositiveRatio, PositiveSize
 from mc.document import ConfigError, Document, Problem, StrictModel, is_file, located, read, validate
 
 Text = Annotated[str, Field(min_length=1)]
@@ -79,6 +79,7 @@ class FitConfig(StrictModel):
             `nodes > 4`, `size > 16 MiB`, `file = b.log`. Without, curves are scored on every other size before all are fitted,
             and step times are not scored.
         forecast: numbers of ranks to forecast step times of.
+        second_network: size from which on curves may be fitted by a network with figures of its own, if that forecasts better.
     """
 
     data: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
@@ -93,6 +94,7 @@ class FitConfig(StrictModel):
     bootstrap: Annotated[int, Field(ge=0, le=100_000)] = 0
     hold_out: Text | None = None
     forecast: Annotated[tuple[Count, ...], Field(strict=False)] = ()
+    second_network: PositiveSize | None = None
 
     @field_validator("hold_out")
     @classmethod

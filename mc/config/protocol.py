@@ -7,6 +7,7 @@ its protocols. Numbers hold for all families of algorithms unless a family has i
 step of a ring and 5 us for one of a tree.
 """
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -95,6 +96,9 @@ class ProtocolConfig(StrictModel):
         channel_size: bytes that each carries at least: smaller messages use fewer channels.
         channel_size_per_rank: the same for each rank of the group; the larger of the two counts.
         serves: the families of algorithms that can use it; all if left out.
+        sizes_from: bytes of a collective's buffer from which on it can be used; from any size on if left out. With
+            `sizes_below` a link has one network for small messages and another for large ones.
+        sizes_below: bytes up to which it can be used, these not included.
         ring: what differs for rings and other algorithms of neighbours and pairs.
         tree: what differs for trees.
         in_network: what differs for reduction in switches, whose hops take the tier's `hop_latency` unless
@@ -111,6 +115,8 @@ class ProtocolConfig(StrictModel):
     channel_size: PositiveSize | None = None
     channel_size_per_rank: PositiveSize | None = None
     serves: Annotated[tuple[Family, ...], Field(strict=False, min_length=1)] = FAMILIES
+    sizes_from: PositiveSize | None = None
+    sizes_below: PositiveSize | None = None
     ring: FamilyConfig | None = None
     tree: FamilyConfig | None = None
     in_network: FamilyConfig | None = None
@@ -132,6 +138,9 @@ class ProtocolConfig(StrictModel):
                 found.append(
                     ((key, "hops"), "expected for `tree` only: other hops follow from the algorithm")
                 )
+        first, end = self.sizes_from or 0.0, self.sizes_below or math.inf
+        if not first < end:
+            found.append((("sizes_below",), f"expected more than `sizes_from`, {first:g} bytes; got {end:g}"))
         if found:
             raise located("ProtocolConfig", found)
         return self
@@ -158,7 +167,16 @@ class ProtocolConfig(StrictModel):
 def check_protocols(protocols: tuple[ProtocolConfig, ...]) -> list[tuple[tuple[str | int, ...], str]]:
     """Objections to a table: (path below the link, message)."""
     names = [each.name for each in protocols]
-    return [
+    found: list[tuple[tuple[str | int, ...], str]] = [
         (("protocols", index, "name"), f"expected another name; `{names[index]}` is taken already")
         for index in repeats(names)
     ]
+    reached = 0.0
+    for first, end in sorted((each.sizes_from or 0.0, each.sizes_below or math.inf) for each in protocols):
+        if first > reached:
+            break
+        reached = max(reached, end)
+    if protocols and reached < math.inf:
+        text = f"expected a protocol for every size; got none from {reached:g} bytes on: see `sizes_from` and `sizes_below`"
+        found.append((("protocols",), text))
+    return found

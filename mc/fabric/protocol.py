@@ -139,6 +139,8 @@ class Protocol(eqx.Module):
         ring: what rings, and other algorithms of neighbours and pairs, pay; None if they cannot use it.
         tree: what trees pay.
         in_network: what reduction in switches pays.
+        sizes_from: bytes of a collective's buffer from which on it can be used; None for any.
+        sizes_below: bytes up to which it can.
     """
 
     name: str = eqx.field(static=True)
@@ -148,20 +150,38 @@ class Protocol(eqx.Module):
     ring: Terms | None = None
     tree: Terms | None = None
     in_network: Terms | None = None
+    sizes_from: Float[Array, ""] | None = _optional("sizes_from")
+    sizes_below: Float[Array, ""] | None = _optional("sizes_below")
 
     def of(self, family: Family) -> Terms | None:
         """What a family pays; None if it cannot use the protocol."""
         return {"ring": self.ring, "tree": self.tree, "in-network": self.in_network}[family]
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there are sizes that it cannot be used for."""
+        return self.sizes_from is not None or self.sizes_below is not None
+
+    def waits(self, size: Float[Array, ""]) -> Float[Array, ""]:
+        """0 for a size that it can be used for, else infinity: another one is faster."""
+        able = jnp.ones((), bool)
+        if self.sizes_from is not None:
+            able = able & (size >= self.sizes_from)
+        if self.sizes_below is not None:
+            able = able & (size < self.sizes_below)
+        return jnp.where(able, 0.0, jnp.inf).astype(size.dtype)
+
 
 def build_protocol(config: ProtocolConfig, links_per_rank: float = 1.0) -> Protocol:
     """The protocol of a configuration, with each family's numbers worked out; each link has its channels."""
+    limits: dict[str, Any] = {"sizes_from": config.sizes_from, "sizes_below": config.sizes_below}
     return Protocol(
         config.name,
         config.channels * links_per_rank,
         ring=_terms(config.of("ring")),
         tree=_terms(config.of("tree")),
         in_network=_terms(config.of("in-network")),
+        **limits,
     )
 
 

@@ -101,6 +101,33 @@ class HeldOutScore:
 
 
 @dataclass(frozen=True)
+class SecondNetwork:
+    """Whether large messages have a network of their own.
+
+    Attributes:
+        first: bytes that it would begin at.
+        kept: whether it is there.
+        one: median of |predicted/measured − 1| on what was held out for the choice, with one network.
+        two: likewise, with two.
+        by: what was held out.
+    """
+
+    first: float
+    kept: bool
+    one: float
+    two: float
+    by: str
+
+    def __str__(self):
+        """In a sentence."""
+        size = format_quantity(self.first, Dimension.SIZE)
+        return (
+            f"A second network from {size} on {'is kept' if self.kept else 'was tried and left'}: of {self.by}, not fitted for that, "
+            f"two networks miss {100 * self.two:.1f} % in the median, one {100 * self.one:.1f} %."
+        )
+
+
+@dataclass(frozen=True)
 class CalibrationReport:
     """All that is said of a fit.
 
@@ -117,6 +144,7 @@ class CalibrationReport:
         outcome: `flat`, `corner` or `unfinished`.
         agreeing: how many starts found the same loss.
         known: what the data tell apart, in sentences.
+        second_network: what came of trying one; None where it was not asked for.
     """
 
     cluster: str
@@ -131,6 +159,7 @@ class CalibrationReport:
     outcome: str
     agreeing: int
     known: Sequence[str]
+    second_network: SecondNetwork | None = None
 
 
 def calibration_json(report: CalibrationReport) -> dict[str, Any]:
@@ -143,7 +172,7 @@ def calibration_json(report: CalibrationReport) -> dict[str, Any]:
 
 def calibration_from_json(found: Mapping[str, Any]) -> CalibrationReport:
     """The inverse of `calibration_json`."""
-    held_out = found["held_out"]
+    held_out, second = found["held_out"], found.get("second_network")
     figures = [
         FittedFigure(**{**each, "paths": tuple(each["paths"]), "dimension": Dimension(each["dimension"])})
         for each in found["figures"]
@@ -154,6 +183,7 @@ def calibration_from_json(found: Mapping[str, Any]) -> CalibrationReport:
             "figures": figures,
             "curves": [FittedCurve(**each) for each in found["curves"]],
             "held_out": None if held_out is None else _score(held_out),
+            "second_network": None if second is None else SecondNetwork(**second),
         }
     )
 
@@ -193,6 +223,8 @@ def calibration_text(report: CalibrationReport) -> Group:
     ]
     if report.held_out is not None:
         parts.append(Text(score_text(report.held_out)))
+    if report.second_network is not None:
+        parts.append(Text(str(report.second_network)))
     parts.append(Text(ending(report)))
     parts += [Text(line) for line in report.known]
     return Group(*parts)

@@ -57,7 +57,7 @@ def calibration_page(content: Mapping[str, Any], origin: str = "") -> Page:
         [
             _curves(report),
             _figures(report),
-            Section("How the fit ended", text=[ending(report)], points=report.known),
+            Section("How the fit ended", text=_ending(report), points=report.known),
             plain_points([_held_out(report), *_SAID]),
             Section("Data", tables=[Table(("file", "SHA-256"), data, words=True)]),
             provenance(content),
@@ -121,6 +121,11 @@ def _quantity(figure: FittedFigure, value: float) -> str:
 
 def _count(report: CalibrationReport, known_from: str) -> int:
     return sum(each.known_from == known_from for each in report.figures)
+
+
+def _ending(report: CalibrationReport) -> list[str]:
+    second = report.second_network
+    return [*([] if second is None else [str(second)]), ending(report)]
 
 
 def _held_out(report: CalibrationReport) -> str:
