@@ -30,6 +30,7 @@ def calibrated_yaml(
     intervals: NDArray[np.float64],
     command: str | None = None,
     refits: NDArray[np.float64] | None = None,
+    how: str | None = None,
 ) -> str:
     """The text of the file.
 
@@ -39,9 +40,10 @@ def calibrated_yaml(
         command: that makes it anew.
         refits: coordinates of refits, [draws, parameters], which the posterior then has its covariance from; Laplace's if left
             out.
+        how: the fit's covariance was found, where it is not Laplace's.
     """
     cluster = fit.calibrated
-    cluster = cluster.model_copy(update={"posterior": posterior(fit, cluster, refits)})
+    cluster = cluster.model_copy(update={"posterior": posterior(fit, cluster, refits, how)})
     return annotated_yaml(
         cluster, fit.parameters.items, intervals, identify(fit.covariance), _heading(fit, command)
     )
@@ -67,16 +69,22 @@ def annotated_yaml(
     return "\n".join([*(f"# {line}" for line in heading), stream.getvalue()])
 
 
-def posterior(fit: Fit, cluster: ClusterConfig, refits: NDArray[np.float64] | None = None) -> PosteriorConfig:
+def posterior(
+    fit: Fit,
+    cluster: ClusterConfig,
+    refits: NDArray[np.float64] | None = None,
+    how: str | None = None,
+) -> PosteriorConfig:
     """What the fit leaves unknown of the figures of the calibrated cluster.
 
     Args:
         fit: the fit.
         cluster: that it found.
         refits: as for `calibrated_yaml`.
+        how: likewise.
     """
     if refits is None:
-        covariance, how = fit.covariance, "Laplace's approximation"
+        covariance, how = fit.covariance, how or "Laplace's approximation"
     else:
         covariance, how = np.atleast_2d(np.cov(refits, rowvar=False)), f"{len(refits)} refits"
     lower = np.asarray(np.linalg.cholesky(covariance), np.float64)

@@ -104,6 +104,14 @@ def calibrate(
             show_default=False,
         ),
     ] = None,
+    posterior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="`laplace`, or `nuts`: intervals from draws of the posterior, with the extra `bayes`.  [default: laplace]",
+            show_default=False,
+        ),
+    ] = None,
     hold_out: Annotated[
         str | None,
         typer.Option(
@@ -167,6 +175,7 @@ def calibrate(
         "hold_out": hold_out,
         "forecast": tuple(forecast or ()),
         "second_network": second_network,
+        "posterior": posterior,
     }
     asked = _asked(config, cluster, {key: value for key, value in stated.items() if value not in (None, ())})
     words = [] if config is None else [config]
@@ -174,9 +183,16 @@ def calibrate(
     words += [word for each in data or () for word in ("--data", each)]
     words += [word for each in free or () for word in ("--free", each)]
     words += [] if hold_out is None else ["--hold-out", hold_out]
+    words += [] if posterior is None else ["--posterior", posterior]
     words += [] if second_network is None else ["--second-network", second_network]
     command = shlex.join(["tailstep", "calibrate", *words])
+    if asked.calibration.posterior == "nuts" and asked.calibration.bootstrap:
+        raise InputError("posterior: expected one way to find intervals; got `nuts` and `bootstrap`")
     if asked.experiment is not None:
+        if asked.calibration.posterior == "nuts":
+            raise InputError(
+                "posterior: expected `laplace` for step times; `nuts` is for curves of collectives"
+            )
         if asked.calibration.second_network is not None:
             raise InputError("second_network: expected a cluster, fitted to collectives; got an experiment")
         from mc.cli.calibrate_steps import calibrate_experiment

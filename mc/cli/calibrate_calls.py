@@ -48,7 +48,8 @@ def calibrate_calls(
         ("--plot", plot),
         ("--results", results),
         ("--bootstrap", ask.bootstrap or None),
-        ("second_network", ask.second_network),
+        ("--second-network", ask.second_network),
+        ("--posterior", "nuts" if ask.posterior == "nuts" else None),
     )
     for option, given in refused:
         if given is not None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mc.calibration import Fit
-    from mc.report.calibration import CalibrationReport
+    from mc.calibration.nuts import Sampled
+    from mc.report.calibration import CalibrationReport, SampledPosterior
 
 # Two passes with and without held-out sizes, at three temperatures each.
 _PASSES = 12
@@ -49,6 +50,8 @@ def calibrate_cluster(
     from mc.logs import Hints, read_logs
     from mc.results.calibration import write_calibration
 
+    if ask.posterior == "nuts":
+        _check_nuts()
     fitted = load_cluster(name, overrides)
     found = read_logs(ask.data, Hints(collective=ask.collective, ranks=ask.ranks, nodes=ask.nodes))
 
@@ -112,12 +115,21 @@ def calibrate_cluster(
     if ask.bootstrap:
         refitted = bootstrap(fit, ask.bootstrap, seed=ask.seed)
         intervals = bootstrap_interval(fit, refitted)
+    sampled = None
+    if ask.posterior == "nuts":
+        from mc.calibration.nuts import sample_fit, sampled_interval
+
+        fit, sampled = sample_fit(fit, seed=ask.seed)
+        intervals = sampled_interval(fit, sampled)
     summary = summarised(fit, intervals, ask.hold_out or "")
     if networks is not None:
         found_better = SecondNetwork(networks.first, networks.kept, networks.one, networks.two, networks.by)
         summary = replace(summary, second_network=found_better)
+    if sampled is not None:
+        summary = replace(summary, sampled=_told(sampled))
     if out is not None or results is not None:
-        text = calibrated_yaml(fit, intervals, command, refitted)
+        how = None if sampled is None else f"{len(sampled.together)} draws by NUTS"
+        text = calibrated_yaml(fit, intervals, command, refitted, how)
         if out is not None:
             out.write_text(text, encoding="utf-8")
         if results is not None:
@@ -129,6 +141,25 @@ def calibrate_cluster(
 
         plot_calibration(plot, summary)
     _print(summary, out, as_json=as_json)
+
+
+def _check_nuts() -> None:
+    """Refuses before the fit what could not be done after it."""
+    try:
+        import mc.calibration.nuts  # noqa: F401 (only whether it is there)
+    except ImportError as error:
+        raise InputError(
+            f"--posterior nuts: expected blackjax, which is not installed ({error.name}): pip install 'tailstep[bayes]'"
+        ) from None
+
+
+def _told(sampled: "Sampled") -> "SampledPosterior":
+    from mc.report.calibration import SampledPosterior
+
+    chains, draws, _ = sampled.draws.shape
+    return SampledPosterior(
+        chains, draws, float(sampled.rhat.max()), float(sampled.effective.min()), sampled.divergences
+    )
 
 
 def summarised(fit: "Fit", intervals: "NDArray[np.float64]", rule: str = "") -> "CalibrationReport":

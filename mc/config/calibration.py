@@ -20,7 +20,7 @@ References are as in an experiment: a relative path that ends in `.yaml`, or the
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -79,6 +79,7 @@ class FitConfig(StrictModel):
             `nodes > 4`, `size > 16 MiB`, `file = b.log`. Without, curves are scored on every other size before all are fitted,
             and step times are not scored.
         forecast: numbers of ranks to forecast step times of.
+        posterior: how intervals are found without `bootstrap`: by Laplace's approximation, or by draws (`nuts`).
         second_network: size from which on curves may be fitted by a network with figures of its own, if that forecasts better.
     """
 
@@ -94,6 +95,7 @@ class FitConfig(StrictModel):
     bootstrap: Annotated[int, Field(ge=0, le=100_000)] = 0
     hold_out: Text | None = None
     forecast: Annotated[tuple[Count, ...], Field(strict=False)] = ()
+    posterior: Literal["laplace", "nuts"] = "laplace"
     second_network: PositiveSize | None = None
 
     @field_validator("hold_out")

@@ -128,6 +128,35 @@ class SecondNetwork:
 
 
 @dataclass(frozen=True)
+class SampledPosterior:
+    """Draws that intervals come from.
+
+    Attributes:
+        chains: how many.
+        draws: of each.
+        rhat: the largest of all figures.
+        effective: the least effective sample size of all figures.
+        divergences: steps whose energy ran off.
+    """
+
+    chains: int
+    draws: int
+    rhat: float
+    effective: float
+    divergences: int
+
+    def __str__(self):
+        """In a sentence or two."""
+        found = (
+            f"Intervals from {self.chains} chains of {self.draws:,} draws by NUTS: R-hat at most {self.rhat:.3f}, effective sample "
+            f"size at least {self.effective:,.0f}, {self.divergences:,} divergences."
+        )
+        if self.rhat < 1.01 and self.effective >= 100 * self.chains and not self.divergences:
+            return found
+        return f"{found} Chains agree where R-hat is below 1.01 and the effective size 100 for each: these are not to be relied on."
+
+
+@dataclass(frozen=True)
 class CalibrationReport:
     """All that is said of a fit.
 
@@ -145,6 +174,7 @@ class CalibrationReport:
         agreeing: how many starts found the same loss.
         known: what the data tell apart, in sentences.
         second_network: what came of trying one; None where it was not asked for.
+        sampled: draws of the posterior that intervals come from; None where they do not.
     """
 
     cluster: str
@@ -160,6 +190,7 @@ class CalibrationReport:
     agreeing: int
     known: Sequence[str]
     second_network: SecondNetwork | None = None
+    sampled: SampledPosterior | None = None
 
 
 def calibration_json(report: CalibrationReport) -> dict[str, Any]:
@@ -172,7 +203,7 @@ def calibration_json(report: CalibrationReport) -> dict[str, Any]:
 
 def calibration_from_json(found: Mapping[str, Any]) -> CalibrationReport:
     """The inverse of `calibration_json`."""
-    held_out, second = found["held_out"], found.get("second_network")
+    held_out, second, sampled = found["held_out"], found.get("second_network"), found.get("sampled")
     figures = [
         FittedFigure(**{**each, "paths": tuple(each["paths"]), "dimension": Dimension(each["dimension"])})
         for each in found["figures"]
@@ -183,6 +214,7 @@ def calibration_from_json(found: Mapping[str, Any]) -> CalibrationReport:
             "figures": figures,
             "curves": [FittedCurve(**each) for each in found["curves"]],
             "held_out": None if held_out is None else _score(held_out),
+            "sampled": None if sampled is None else SampledPosterior(**sampled),
             "second_network": None if second is None else SecondNetwork(**second),
         }
     )
@@ -225,6 +257,8 @@ def calibration_text(report: CalibrationReport) -> Group:
         parts.append(Text(score_text(report.held_out)))
     if report.second_network is not None:
         parts.append(Text(str(report.second_network)))
+    if report.sampled is not None:
+        parts.append(Text(str(report.sampled)))
     parts.append(Text(ending(report)))
     parts += [Text(line) for line in report.known]
     return Group(*parts)

@@ -124,8 +124,8 @@ def _count(report: CalibrationReport, known_from: str) -> int:
 
 
 def _ending(report: CalibrationReport) -> list[str]:
-    second = report.second_network
-    return [*([] if second is None else [str(second)]), ending(report)]
+    told = [str(each) for each in (report.second_network, report.sampled) if each is not None]
+    return [*told, ending(report)]
 
 
 def _held_out(report: CalibrationReport) -> str:
