@@ -11,12 +11,13 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import calibration, cold_start, direct, exact, pipelines, plans, schedules, sweeps
+from benchmarks import calibration, cold_start, devices, direct, exact, pipelines, plans, schedules, sweeps
 from benchmarks.measure import Finding
 
 _BENCHMARKS = {
     "exact": exact.run,
     "direct": direct.run,
+    "devices": devices.run,
     "schedules": schedules.run,
     "pipelines": pipelines.run,
     "plans": plans.run,
