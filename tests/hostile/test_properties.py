@@ -22,9 +22,9 @@ from mc.config import config_hash, load_experiment
 from mc.config.resolved import resolved_yaml
 from mc.document import ConfigError
 from mc.experiment import run
-from tests.hostile.trees import Tree, barriers, paths, transformers, value_at
+from tests.hostile.trees import Tree, barriers, paths, servers, transformers, value_at
 
-EXPERIMENTS = barriers() | transformers()
+EXPERIMENTS = barriers() | transformers() | servers()
 RELAXED = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],

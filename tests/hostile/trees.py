@@ -177,6 +177,46 @@ def transformers(draw: st.DrawFn) -> Tree:
     }
 
 
+@st.composite
+def servers(draw: st.DrawFn) -> Tree:
+    """An experiment that serves a small transformer."""
+    cluster = draw(clusters())
+    ranks = size_of(cluster)
+    shape: Tree = {"layers": 4, "hidden": 256, "heads": 8, "kv_heads": 4, "ffn": 512, "vocab": 1024}
+    tp, pp, dp = _one_of(draw, 1, 2), 1, 1
+    if draw(st.booleans()):
+        shape["experts"] = {"count": 4, "top_k": 2, "ffn": 128}
+        dp = 2 if ranks >= 2 * tp else 1
+    elif ranks >= 2 * tp:
+        pp = _one_of(draw, 1, 2)
+    serving: Tree = {"tp": tp, "pp": pp, "dp": dp, "batch": dp * pp * _one_of(draw, 1, 3, 16)}
+    if draw(st.booleans()):
+        serving |= {"prompt": _one_of(draw, 1, 100, 3000), "output": _one_of(draw, 2, 50)}
+    elif draw(st.booleans()):
+        law: Tree = {"median": 200, "sigma": _one_of(draw, 0, 0.5, 1.5), "most": 5000}
+        serving["requests"] = {"prompt": law, "output": {"median": 20, "sigma": 0.7}}
+    else:
+        kinds = [{"prompt": 10, "output": 2}, {"prompt": 2000, "output": 40, "weight": 0.1}]
+        serving["requests"] = kinds[: _one_of(draw, 1, 2)]
+    if draw(st.booleans()) and ranks >= 2 * tp * pp * dp:
+        serving["prefill"] = {
+            "tp": tp,
+            "batch": _one_of(draw, 1, 2),
+            "packing": _one_of(draw, "even", "longest"),
+        }
+    if draw(st.booleans()):
+        serving["speculation"] = {"width": 2, "acceptance": _one_of(draw, 0, 0.7, 1), "draft": 0.1}
+    if dp > 1 and draw(st.booleans()):
+        serving["routing"] = {"skew": 0.3}
+    return {
+        "name": "drawn",
+        "cluster": cluster,
+        "model": {"name": "drawn", "transformer": shape},
+        "serving": serving,
+        "run": _runs(draw),
+    }
+
+
 def _runs(draw: st.DrawFn) -> Tree:
     return {"samples": 40, "seed": draw(st.integers(0, 2**31)), "method": "exact", "realisations": 4}
 
