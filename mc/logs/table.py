@@ -25,6 +25,8 @@ SUFFIXES = (".parquet", ".csv", ".jsonl")
 # Key of the Parquet metadata with what was understood, as JSON.
 METADATA = b"tailstep.import"
 _BATCH = 1 << 14
+# Fewer are no curve that a cluster is fitted to, as in mc.calibration.curves.
+LEAST_SIZES = 3
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,18 @@ class MeasurementTable:
             wanted = ds.field(name).is_null() if value is None else ds.field(name) == value
             found = found.filter(wanted)
         return MeasurementTable(found)
+
+    def most_sizes(self) -> int | None:
+        """At how many sizes the one collective on one group of ranks was timed that has the most; None where none was."""
+        one = ("iteration", "process", "conflict")
+        means = ds.field("collective").is_valid() & (ds.field("bytes") > 0) & ds.field("time_s").is_valid()
+        for name in one:
+            means &= ds.field(name).is_null()
+        found = self.data.filter((ds.field("kind") == "collective") & means)
+        if not found.num_rows:
+            return None
+        curves = found.group_by(["collective", "ranks", "nodes", "algorithm", "protocol"])
+        return max(curves.aggregate([("bytes", "count_distinct")])["bytes_count_distinct"].to_pylist())
 
 
 class TableBuilder:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mc.errors import printable
 from mc.logs import Imported, Prior, UnderstoodFile, UnderstoodTable
+from mc.logs.table import LEAST_SIZES
 from mc.units import Dimension, format_quantity
 
 # What an operation's heading already says.
@@ -39,6 +40,12 @@ def imported_text(found: Imported) -> str:
     lines += _prior_lines(found.priors)
     if found.choices:
         lines.append(f"{_count(len(found.choices), 'choice')} of NCCL's tuner (`--json` lists them)")
+    most = found.table.most_sizes()
+    if most is not None and most < LEAST_SIZES:
+        lines.append(
+            f"note: too few sizes for `tailstep calibrate`, which needs {LEAST_SIZES} of one collective on one group of ranks; "
+            f"here are {most} at most"
+        )
     return "\n".join(map(printable, lines))
 
 

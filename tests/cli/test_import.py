@@ -43,7 +43,15 @@ def test_says_what_it_understood(tailstep):
         "    device: NVIDIA H100, from the ranks that the log lists",
         "    software: NCCL 2.28.7, from the version that nccl-tests states",
         "    iterations: 20, from the settings of the program",
+        "note: too few sizes for `tailstep calibrate`, which needs 3 of one collective on one group of ranks; here are 2 at most",
     ]
+
+
+def test_enough_sizes_need_no_note(tailstep, tmp_path):
+    points = [Point(1 << power, 100.0 * power, 99.5 * power) for power in (20, 21, 22)]
+    (tmp_path / "three.log").write_text(write(points, DIALECTS["2025"]))
+    code, out, _ = tailstep("three.log")
+    assert (code, "too few" in out) == (0, False)
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.jsonl"])
