@@ -6,7 +6,7 @@ off by much, all other figures look alike. scipy's BFGS goes down first, then it
 derivatives, from central differences of exact gradients.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ LOOKED_AT = 32
 # Of the trust region, whose every step takes all second derivatives.
 LAST_STEPS = 25
 _STEP = 1e-3
+# Standard deviations.
+_FAR = 4.0
 
 
 class Descended(NamedTuple):
@@ -39,25 +41,60 @@ class Descended(NamedTuple):
 
 
 def descents(
-    value_and_slope: ValueAndSlope, starts: Floats, steps: int, report: Callable[[str, float], None]
+    value_and_slope: ValueAndSlope,
+    starts: Floats,
+    steps: int,
+    report: Callable[[str, float], None],
+    *,
+    near: bool = False,
 ) -> list[Descended]:
-    """Descents from some places, the best first."""
+    """Descents from some places, the best first.
+
+    Args:
+        value_and_slope: of the loss.
+        starts: one row each.
+        steps: of BFGS at most.
+        report: told of each end.
+        near: whether they begin so near a valley that a first step along the slope would leave it.
+    """
     ends = []
     for start in starts:
-        near: Any = optimize.minimize(
-            value_and_slope, start, jac=True, method="BFGS", options={"maxiter": steps, "gtol": 0.1}
-        )
+        place, taken = start, 0
+        if not near:
+            coarse: Any = optimize.minimize(
+                value_and_slope, start, jac=True, method="BFGS", options={"maxiter": steps, "gtol": 0.1}
+            )
+            place, taken = coarse.x, int(coarse.nit)
         done: Any = optimize.minimize(
             value_and_slope,
-            near.x,
+            place,
             jac=True,
             hess=lambda at: curvature_of(value_and_slope, at),
             method="trust-exact",
-            options={"maxiter": min(steps, LAST_STEPS), "gtol": 1e-3},
+            options={"maxiter": min(steps, LAST_STEPS), "gtol": 1e-3, "initial_trust_radius": 0.3},
         )
-        ends.append(Descended(np.asarray(done.x), float(done.fun), int(near.nit + done.nit)))
+        ends.append(Descended(np.asarray(done.x), float(done.fun), taken + int(done.nit)))
         report("descent", float(done.fun))
     return sorted(ends, key=lambda each: each.loss)
+
+
+def apart(ends: Sequence[Descended], covariance: Floats, most: float) -> list[Descended]:
+    """Ends that are nearly as low as the first, and beyond what Laplace's approximation around those before them reaches.
+
+    Args:
+        ends: of descents, the best first.
+        covariance: of the first.
+        most: by how much the loss may be higher.
+    """
+    found = [ends[0]]
+    for each in ends[1:]:
+        far = all(
+            (each.point - one.point) @ np.linalg.solve(covariance, each.point - one.point) > _FAR**2
+            for one in found
+        )
+        if far and each.loss < ends[0].loss + most:
+            found.append(each)
+    return found[1:]
 
 
 def curvature_of(value_and_slope: ValueAndSlope, at: Floats) -> Floats:

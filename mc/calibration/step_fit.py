@@ -25,6 +25,7 @@ from mc.calibration.step_descent import (
     LAST_STEPS,
     LOOKED_AT,
     NOTHING,
+    apart,
     covariance_of,
     curvature_of,
     descents,
@@ -33,6 +34,7 @@ from mc.calibration.step_model import StepModel, StepRun
 from mc.calibration.step_scores import SHOWN, RunScore, check_runs, scored
 from mc.config import ExperimentConfig
 from mc.experiment.build import compute_time
+from mc.units import format_quantity
 
 # Per step: beyond it a law has no such time.
 _IMPOSSIBLE = 1e4
@@ -42,6 +44,10 @@ _INTERVAL_DRAWS = 4000
 _NEAR = (0.4, 1.0)
 # Two figures are known together only where each is this much less known, and by no less than this.
 _TOGETHER, _LOOSE = 0.35, 0.02
+# Figures are nearly as likely where the log posterior is less by no more.
+_NEARLY = 3.0
+# Standard deviations of the prior of a slowdown.
+_ALONG = 1.2
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,7 @@ class StepsFit:
         scores: of every run, those held out last.
         log_likelihood: of all steps that were fitted.
         convergence: how it ended.
+        others: where other descents ended whose figures are nearly as likely: by how much less in the logarithm, and coordinates.
     """
 
     config: ExperimentConfig
@@ -92,6 +99,7 @@ class StepsFit:
     scores: tuple[RunScore, ...]
     log_likelihood: float
     convergence: StepsEnd
+    others: tuple[tuple[float, NDArray[np.float64]], ...] = ()
 
     @property
     def calibrated(self) -> ExperimentConfig:
@@ -159,7 +167,20 @@ class StepsFit:
                         "fewer ranks, some of them without one, tell the two apart."
                     )
                     pairs = tuple(each for each in pairs if {place, slow} != set(each[:2]))
+        found += [self._other(less, z, names) for less, z in self.others]
         return [*replace(self.known, pairs=pairs).sentences(names), *found]
+
+    def _other(self, less: float, z: NDArray[np.float64], names: Sequence[str]) -> str:
+        with jax.enable_x64(True):
+            values = np.asarray(self.parameters.values(jnp.asarray(z))).tolist()
+        figures = ", ".join(
+            f"{name} {format_quantity(value, each.dimension, digits=3)}"
+            for name, value, each in zip(names, values, self.parameters.items, strict=True)
+        )
+        return (
+            f"Other figures are nearly as likely, by a factor of {np.exp(-less):.2g}: {figures}. The intervals are those around "
+            "the best alone, and too narrow."
+        )
 
     def quantiles(
         self, runs: Sequence[StepRun], held_out: NDArray[np.bool_], levels: NDArray[np.float64]
@@ -245,7 +266,13 @@ def fit_runs(
         places = _places(config, runs, own, LOOKED_AT * starts, seed)
         heights = np.nan_to_num(np.asarray(jax.jit(lambda ys: jax.lax.map(loss, ys))(places)), nan=NOTHING)
         first = places[np.argsort(heights, kind="stable")[:starts]]
-        ends = descents(value_and_slope, first, steps, report or (lambda _, x: None))
+        told = report or (lambda _, x: None)
+        ends = descents(value_and_slope, first, steps, told)
+        if own.moved:
+            # Along the valley, for another bottom of it.
+            along = np.array([[_ALONG], [-_ALONG]]) * (np.arange(len(parameters)) == own.slowdown)
+            more = descents(value_and_slope, ends[0].point + along, steps, told, near=True)
+            ends = sorted([*ends, *more], key=lambda each: each.loss)
         best, height, taken = ends[0]
         if not height < _IMPOSSIBLE * sum(len(run.times) for run in runs):
             raise CalibrationError(
@@ -255,11 +282,16 @@ def fit_runs(
         _, slope = value_and_slope(best)
         bent = np.asarray(jax.jacfwd(own.back)(jnp.asarray(best)))
         z = np.asarray(own.back(jnp.asarray(best)))
+        covariance = covariance_of(curvature_of(value_and_slope, best), bent.T @ bent)
+        others = tuple(
+            (each.loss - height, np.asarray(own.back(jnp.asarray(each.point))))
+            for each in apart(ends, covariance, _NEARLY)
+        )
         found = StepsFit(
             config,
             parameters,
             z,
-            covariance_of(curvature_of(value_and_slope, best), bent.T @ bent),
+            covariance,
             (),
             -(height - float(np.sum(z**2) / 2)),
             StepsEnd(
@@ -268,6 +300,7 @@ def fit_runs(
                 taken,
                 taken < steps + LAST_STEPS,
             ),
+            others,
         )
     every, is_held = [*runs, *held_out], [False] * len(runs) + [True] * len(held_out)
     return replace(found, scores=tuple(scored(every, is_held, found.quantiles)))

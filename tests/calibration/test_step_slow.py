@@ -9,6 +9,7 @@ from scipy import special, stats
 from mc.calibration import StepRun, fit_runs, step_parameters
 from mc.calibration.step_coordinates import StepCoordinates
 from mc.calibration.step_counts import Rows, counts_of
+from mc.calibration.step_descent import Descended, apart
 from mc.config import load_experiment
 
 COMPUTE, LATENCY, SIGMA, FRACTION, SLOWDOWN = 0.02, 1e-4, 0.05, 0.06, 1.3
@@ -103,3 +104,12 @@ def test_coordinates_of_a_descent_and_back(tmp_path):
     # What is replaced is the logarithm of the product.
     x = np.log(0.025) + 0.7 * along[:, 0]
     np.testing.assert_allclose(np.exp(x), values[FREE[0]] * values[FREE[2]], rtol=1e-9)
+
+
+def test_ends_that_are_other_figures():
+    ends = [
+        Descended(np.array(point), loss, 1)
+        for point, loss in (([0.0, 0.0], 1.0), ([0.1, 0.0], 1.01), ([3.0, 0.0], 2.0), ([0.0, 9.0], 9.0))
+    ]
+    (found,) = apart(ends, np.diag([0.01, 1.0]), 3.0)
+    assert found.loss == 2.0
