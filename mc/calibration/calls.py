@@ -5,6 +5,7 @@ has the times of each, as a timer around the call shows them, the greatest; and 
 ranks that come late (NCCL Inspector), the least: it is that of the rank who came last and waited for nobody.
 """
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.calibration.curves import LIBRARY, group_of, usable
+from mc.calibration.curves import IS_CALL, LIBRARY, group_of, parts, usable
 from mc.calibration.errors import CalibrationError
 from mc.config import ClusterConfig
 from mc.config.axes import count
@@ -24,7 +25,8 @@ from mc.logs import ENGINE_ALGORITHMS, MeasurementTable
 LEAST_CALLS = 20
 # Whose times hold waiting for ranks that come late.
 _WAITING = "inspector"
-_UNITS = 100.0
+# Medians of runs, and calls of one run beyond a few, are never so far apart; units are.
+_UNITS, _ODD, _FEW = 100.0, 300.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class CallSeries:
 
 def has_calls(table: MeasurementTable) -> bool:
     """Whether a table has times of single calls of collectives."""
-    return any(_is_call(row) for row in table.rows())
+    return any(len(part) for part in parts(table, IS_CALL))
 
 
 def calls_of(
@@ -108,14 +110,13 @@ def calls_of(
         asked = LIBRARY if algorithms is None else algorithms
         names = (ENGINE_ALGORITHMS[algorithm],) if algorithm else usable(cluster, collective, group, asked)
         placed = f"{ranks} ranks" + (f" on {nodes} nodes" if nodes is not None else "")
-        times = np.array([time for _, time in calls])
-        held = np.array(
-            [
-                rule is not None
-                and rule.holds(ranks, size, place, nodes=nodes, file=source, process=process, curve=f"{key}")
-                for place, (process, _) in enumerate(calls)
+        times = np.array(calls.times)
+        held = np.zeros(len(times), bool)
+        if rule is not None:
+            held[:] = [
+                rule.holds(ranks, size, place, nodes=nodes, file=source, process=process, curve=f"{key}")
+                for place, process in enumerate(calls.processes)
             ]
-        )
         most = max(most, len(times))
         for mask, found in ((~held, fitted), (held, left)):
             if mask.sum() >= LEAST_CALLS:
@@ -155,6 +156,12 @@ def _check(fitted: list[CallSeries], left: list[CallSeries], most: int, rule: Ho
                 f"{each.source}, {each.label}: expected times that vary; got {each.times[0]:.3g} s for all "
                 f"{len(each.times)} calls of {each.size:.0f} bytes"
             )
+        usual = float(np.quantile(each.times, 0.1))
+        if np.mean(each.times > _ODD * usual) > _FEW:
+            raise CalibrationError(
+                f"{each.source}, {each.label}: expected times of one collective that agree; calls of {each.size:.0f} bytes take "
+                f"{usual:.3g} s, and more than {100 * _FEW:.0f} % of them {_ODD:.0f} times as long: are all in one unit?"
+            )
     middles: dict[tuple[object, ...], list[tuple[float, CallSeries]]] = {}
     for each in (*fitted, *left):
         middles.setdefault(each.alike, []).append((float(np.median(each.times)), each))
@@ -167,59 +174,70 @@ def _check(fitted: list[CallSeries], left: list[CallSeries], most: int, rule: Ho
             )
 
 
-def _is_call(row: dict[str, Any]) -> bool:
-    return (
-        row["kind"] == "collective"
-        and row["collective"] is not None
-        and row["bytes"] is not None
-        and row["bytes"] > 0
-        and row["time_s"] is not None
-        and row["iteration"] is not None
-        and row["conflict"] is None
-    )
+@dataclass
+class _Calls:
+    """Of one series, in their order: whose time each is (None for all), and seconds."""
+
+    processes: list[int | None]
+    times: "array[float]"
+    places: dict[Any, int]
+
+    def add(self, call: Any, process: int | None, time: float, *, least: bool) -> None:
+        place = None if call is None else self.places.get(call)
+        if place is None:
+            if call is not None:
+                self.places[call] = len(self.times)
+            self.processes.append(process)
+            self.times.append(time)
+        elif (time < self.times[place]) == least:
+            self.processes[place], self.times[place] = process, time
 
 
-def _grouped(table: MeasurementTable) -> dict[tuple[Any, ...], list[tuple[int | None, float]]]:
-    """Of each series the calls in their order: whose time each is, and seconds."""
-    rows = [row for row in table.rows() if _is_call(row)]
-    if not rows:
-        kinds = sorted({str(row["kind"]) for row in table.rows()})
+_COLUMNS = (
+    *("source", "collective", "ranks", "nodes", "algorithm", "protocol", "bytes"),
+    *("time_s", "line", "format", "section", "table", "iteration", "process", "in_place"),
+)
+
+
+def _grouped(table: MeasurementTable) -> dict[tuple[Any, ...], _Calls]:
+    """The calls of each series."""
+    places: dict[str, set[bool]] = {}
+    together: set[str] = set()
+    for part in parts(table, IS_CALL):
+        names = ("source", "in_place", "process")
+        for row in part.select(names).group_by(list(names)).aggregate([]).to_pylist():
+            own = places.setdefault(row["source"], set())
+            if row["in_place"] is not None:
+                own.add(row["in_place"])
+            if row["process"] is None:
+                together.add(row["source"])
+    if not places:
+        kinds = sorted({str(kind) for kind in table.data.column("kind").unique().to_pylist()})
         raise CalibrationError(
             f"expected times of single calls of collectives, with a column `iteration`; got means, or rows of kind "
             f"{', '.join(kinds) or 'none'}"
         )
-    places: dict[str, set[bool]] = {}
-    for row in rows:
-        if row["in_place"] is not None:
-            places.setdefault(row["source"], set()).add(bool(row["in_place"]))
     sources: dict[str, str] = {}
-    together = {row["source"] for row in rows if row["process"] is None}
-    found: dict[tuple[Any, ...], dict[Any, list[tuple[int | None, float]]]] = {}
-    for number, row in enumerate(rows):
-        source = row["source"]
-        if row["in_place"] and len(places[source]) == 2:
-            continue
-        if source in together and row["process"] is not None:
-            continue
-        if not row["time_s"] > 0:
-            raise CalibrationError(
-                f"{source}, line {row['line']}: expected a time above 0; got {row['time_s']}"
-            )
-        least = _WAITING in row["format"]
-        if least and row["section"]:
-            # Each process has written a file of its own.
-            source = sources.setdefault(row["section"], source)
-        names = ("collective", "ranks", "nodes", "algorithm", "protocol", "bytes")
-        key = (source, *(row[name] for name in names))
-        # Tables may count calls anew, and a process has each once.
-        table_of = row["section"] if least else row["table"]
-        call = (table_of, row["iteration"]) if row["process"] is not None else number
-        own = found.setdefault(key, {}).setdefault(call, [])
-        own.append((row["process"], row["time_s"] if not least else -row["time_s"]))
-    return {key: [_last(own) for own in calls.values()] for key, calls in found.items()}
-
-
-def _last(times: list[tuple[int | None, float]]) -> tuple[int | None, float]:
-    """The process that a call ended with, and its time."""
-    process, time = max(times, key=lambda each: each[1])
-    return process, abs(time)
+    found: dict[tuple[Any, ...], _Calls] = {}
+    for part in parts(table, IS_CALL):
+        for row in part.select(_COLUMNS).to_pylist():
+            source = row["source"]
+            if row["in_place"] and len(places[source]) == 2:
+                continue
+            if source in together and row["process"] is not None:
+                continue
+            if not row["time_s"] > 0:
+                raise CalibrationError(
+                    f"{source}, line {row['line']}: expected a time above 0; got {row['time_s']}"
+                )
+            least = _WAITING in row["format"]
+            if least and row["section"]:
+                # Each process has written a file of its own.
+                source = sources.setdefault(row["section"], source)
+            key = (source, *(row[name] for name in _COLUMNS[1:7]))
+            # Tables may count calls anew, and a process has each once.
+            of = row["section"] if least else row["table"]
+            call = (of, row["iteration"]) if row["process"] is not None else None
+            own = found.setdefault(key, _Calls([], array("d"), {}))
+            own.add(call, row["process"], row["time_s"], least=least)
+    return found

@@ -5,11 +5,13 @@ nodes are full, and axes (`mc.config.axes`) where each has fewer of the group th
 the cluster, or itself, is refused and not fitted.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from mc.calibration.errors import CalibrationError
@@ -23,6 +25,17 @@ from mc.logs import ENGINE_ALGORITHMS, MeasurementTable
 LIBRARY = ("ring", "tree", "in-network")
 # Fewer sizes do not make a curve, and times at one size that differ by more than this no measurement.
 _LEAST_SIZES, _CONTRADICTION = 3, 5.0
+# A larger message never takes so much less time, but once by chance; units do.
+_UNITS, _MOST_ROWS, _PART = 100.0, 200_000, 1 << 14
+_COLLECTIVE = (
+    (ds.field("kind") == "collective")
+    & ds.field("collective").is_valid()
+    & (ds.field("bytes") > 0)
+    & ds.field("time_s").is_valid()
+    & ds.field("conflict").is_null()
+)
+_IS_MEAN = _COLLECTIVE & ds.field("iteration").is_null() & ds.field("process").is_null()
+IS_CALL = _COLLECTIVE & ds.field("iteration").is_valid()
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,13 @@ class Curve:
 
 def has_curves(table: MeasurementTable) -> bool:
     """Whether a table has mean times of collectives."""
-    return any(_is_curve(row) for row in table.rows())
+    return any(len(part) for part in parts(table, _IS_MEAN))
+
+
+def parts(table: MeasurementTable, which: ds.Expression) -> Iterator[pa.Table]:
+    """The rows of a table that meet a condition, some thousands at a time: files may have millions."""
+    for batch in table.data.to_batches(max_chunksize=_PART):
+        yield pa.Table.from_batches([batch]).filter(which)
 
 
 def curves_of(
@@ -140,9 +159,13 @@ def _ranges(curves: Sequence[Curve]) -> str:
 def _groups(table: MeasurementTable) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     """Rows of one collective, group of ranks, algorithm and protocol."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    rows = [row for row in table.rows() if _is_curve(row)]
+    rows: list[dict[str, Any]] = []
+    for part in parts(table, _IS_MEAN):
+        rows += part.to_pylist()
+        if len(rows) > _MOST_ROWS:
+            raise CalibrationError(f"expected at most {_MOST_ROWS:,} mean times; got more")
     if not rows:
-        kinds = sorted({str(row["kind"]) for row in table.rows()})
+        kinds = sorted({str(kind) for kind in table.data.column("kind").unique().to_pylist()})
         what = f"rows of kind {', '.join(kinds)}" if kinds else "no rows"
         raise CalibrationError(f"expected mean times of collectives over sizes; got {what}")
     both = {bool(row["in_place"]) for row in rows if row["in_place"] is not None} == {True, False}
@@ -152,19 +175,6 @@ def _groups(table: MeasurementTable) -> dict[tuple[Any, ...], list[dict[str, Any
         key = (row["collective"], row["ranks"], row["nodes"], row["algorithm"], row["protocol"])
         groups.setdefault(key, []).append(row)
     return groups
-
-
-def _is_curve(row: Mapping[str, Any]) -> bool:
-    return (
-        row["kind"] == "collective"
-        and row["collective"] is not None
-        and row["bytes"] is not None
-        and row["bytes"] > 0
-        and row["time_s"] is not None
-        and row["iteration"] is None
-        and row["process"] is None
-        and row["conflict"] is None
-    )
 
 
 def _curve(
@@ -185,6 +195,13 @@ def _curve(
     if len(times) >= _LEAST_SIZES and np.ptp(times) == 0 and sizes[-1] >= 16 * sizes[0]:
         raise CalibrationError(
             f"{where}: expected times that grow with the size; got {times[0]:.3g} s for all {len(times)} sizes"
+        )
+    later = np.minimum.accumulate(times[::-1])[::-1]
+    odd = np.flatnonzero(times > _UNITS * later)
+    if len(odd) > 1:
+        raise CalibrationError(
+            f"{where}: expected times that grow with the size; got {times[odd[0]]:.3g} s for {sizes[odd[0]]:.0f} bytes, and "
+            f"{later[odd[0]]:.3g} s for more: are all in one unit?"
         )
     if algorithm is not None:
         named = ENGINE_ALGORITHMS.get(algorithm)

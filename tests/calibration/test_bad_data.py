@@ -61,6 +61,11 @@ def test_a_sound_log_is_a_curve(tmp_path, config):
         pytest.param("hello world\n" * 50, "expected", id="no table"),
         pytest.param(log(GROWING[:1]), "expected a curve of 3 sizes or more; got 1", id="one row"),
         pytest.param(log([(size, 20.0) for size, _ in GROWING]), "expected times that grow", id="all equal"),
+        pytest.param(
+            log([(size, time * (1000 if size.bit_length() % 4 == 0 else 1)) for size, time in GROWING]),
+            "s for more: are all in one unit?",
+            id="units",
+        ),
         pytest.param(log(GROWING, ranks=32), "expected at most the 16 ranks of small", id="too many ranks"),
         pytest.param(
             log(GROWING + [(size, 40 * time) for size, time in GROWING]),

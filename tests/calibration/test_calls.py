@@ -196,6 +196,7 @@ def test_of_an_inspector_the_least_time_of_a_call_counts(tmp_path, config):
             [2000.0 + call for call in range(19)],
             "expected 20 calls or more of one collective at one size; got 19",
         ),
+        ([2000.0 if call % 2 else 2.1 for call in range(25)], "300 times as long: are all in one unit?"),
         ([2000.0] * 25, "expected times that vary; got 0.002 s for all 25 calls"),
     ],
 )
