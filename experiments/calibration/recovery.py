@@ -156,7 +156,7 @@ def congestion(replications: int) -> np.ndarray:
     inside = []
     for own, true in zip(times, truth, strict=True):
         data = model.data(list(own))
-        best = fitting.descents(data, 1, 100, 0, lambda label, loss: None)[0][0]
+        best = fitting.descents(data, 1, 100, 0, lambda label, loss: None)[0].point
         covariance, _ = fitting.uncertainty(best, data)
         width = stats.norm.ppf(0.5 + LEVEL / 2) * np.sqrt(np.diag(covariance))
         inside.append(np.abs(best - true) < width)

@@ -25,7 +25,15 @@ from mc.calibration.calls import CallSeries
 from mc.calibration.errors import CalibrationError
 from mc.calibration.fit import LEVEL, Report
 from mc.calibration.parameters import Parameters
-from mc.calibration.step_fit import StepsEnd, curvature_of
+from mc.calibration.step_descent import (
+    LAST_STEPS,
+    NOTHING,
+    Descended,
+    ValueAndSlope,
+    curvature_of,
+    descents,
+)
+from mc.calibration.step_fit import StepsEnd
 from mc.config import ClusterConfig
 
 BLOCKS = 20
@@ -36,10 +44,7 @@ _LOOKED_AT = 32
 # Resolutions of the first descents, parts of a series' range.
 _BLURS = (0.1, 0.03, 0.01, 0.0)
 # Of these at least so many begin, with so many steps each.
-_LEAST_PLACES, _COARSE_STEPS, _LAST_STEPS = 8, 60, 15
-# The loss where there is none.
-NOTHING = 1e300
-ValueAndSlope = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
+_LEAST_PLACES, _COARSE_STEPS = 8, 60
 
 
 @dataclass(frozen=True)
@@ -139,10 +144,10 @@ def fit_calls(
         _, slope = fitting.at(data)(best)
         scores = scored(model, best, joint, tuple(series), tuple(held_out))
     end = StepsEnd(
-        np.array([each[1] for each in ends]),
+        np.array([each.loss for each in ends]),
         float(np.abs(slope).max()),
         taken,
-        taken < steps + min(steps, _LAST_STEPS),
+        taken < steps + min(steps, LAST_STEPS),
     )
     closed = all(model.is_closed(tiers) for tiers in model.structures)
     fitted = sum(len(each.times) for each in thinned)
@@ -170,7 +175,7 @@ class CallFitting:
 
     def descents(
         self, data: Sequence[CallData], starts: int, steps: int, seed: int, report: Report
-    ) -> list[tuple[NDArray[np.float64], float, int]]:
+    ) -> list[Descended]:
         """Where descents ended, the best first."""
         count, size = max(starts, _LEAST_PLACES), self.model.size
         drawn = np.random.default_rng(seed).normal(size=(_LOOKED_AT * count - 1, size))
@@ -180,10 +185,7 @@ class CallFitting:
             coarse = self.at(self._blurred(data, blur))
             places = np.stack([_coarsely(coarse, each) for each in _best(coarse, places, count)])
         fine = self.at(data)
-        ends = [_descended(fine, each, steps) for each in _best(fine, places, starts)]
-        for _, loss, _ in ends:
-            report("descent", loss)
-        return sorted(ends, key=lambda each: each[1])
+        return descents(fine, _best(fine, places, starts), steps, report)
 
     def uncertainty(
         self, z: NDArray[np.float64], data: Sequence[CallData]
@@ -223,23 +225,6 @@ def _best(value_and_slope: ValueAndSlope, places: NDArray[np.float64], count: in
 def _coarsely(value_and_slope: ValueAndSlope, start: NDArray[np.float64]) -> NDArray[np.float64]:
     options = {"maxiter": _COARSE_STEPS, "gtol": 1.0}
     return np.asarray(optimize.minimize(value_and_slope, start, jac=True, method="BFGS", options=options).x)
-
-
-def _descended(
-    value_and_slope: ValueAndSlope, start: NDArray[np.float64], steps: int
-) -> tuple[NDArray[np.float64], float, int]:
-    """Where a descent ended, at which loss, after how many iterations."""
-    options = {"maxiter": steps, "gtol": 0.1}
-    near: Any = optimize.minimize(value_and_slope, start, jac=True, method="BFGS", options=options)
-    done: Any = optimize.minimize(
-        value_and_slope,
-        near.x,
-        jac=True,
-        hess=lambda at: curvature_of(value_and_slope, at),
-        method="trust-exact",
-        options={"maxiter": min(steps, _LAST_STEPS), "gtol": 1e-3},
-    )
-    return np.asarray(done.x), float(done.fun), int(near.nit + done.nit)
 
 
 def _block_sums(model: CallModel) -> Callable[[Any, Any], Any]:
