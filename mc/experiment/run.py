@@ -23,7 +23,7 @@ from mc.experiment.run_training import draw_training, summary
 from mc.fabric import SharedLinks
 from mc.random import stream
 from mc.results import Machine, RunResult
-from mc.step import PARTS, Classes, MitigatedStep, Step, StepDraws
+from mc.step import PARTS, Classes, Compute, MitigatedStep, Step, StepDraws
 
 # Steps per cell, and work (steps, or ranks x steps where every rank is drawn) per compiled call: enough to fill the
 # cores, little enough to show progress.
@@ -126,20 +126,16 @@ def _sampled(
     per_realisation = -(-config.run.samples // realisations)
     sampling = time.perf_counter()
     # Tables for the exact method; the mean of one rank is read from them whatever the method.
-    prepared, alone = eqx.filter_jit(_prepare)(step, None if step is built.step else built.step)
+    prepared = step.prepared()
+    alone = eqx.filter_jit(Compute.mean_of_one)(
+        (prepared if step is built.step else built.step.prepared()).compute
+    )
     step = prepared if config.run.method == "exact" else step
     classes, left = classes_of(step, key, config.ranks, realisations)
     drawn = _draw(step, built.links, key, config, classes, realisations, per_realisation, advance)
     sampling_s = time.perf_counter() - sampling
     constants = (left * float(alone), float(step.transfer()), float(step.latency_floor()))
     return _parts(drawn, *constants), sampling_s, float(drawn.compute.mean())
-
-
-def _prepare(step: AnyStep, plain: Step | None) -> tuple[AnyStep, jax.Array]:
-    # `plain` is the step without mitigations, where there are any: what goes through `jit` is no longer the same object.
-    prepared = step.prepared()
-    alone = prepared if plain is None else plain.prepared()
-    return prepared, alone.compute.mean_of_one()
 
 
 class _Drawn(NamedTuple):

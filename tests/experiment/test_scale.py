@@ -6,6 +6,7 @@ import math
 import pytest
 
 from mc.config import load_experiment
+from mc.delays import table
 from mc.errors import InputError
 from mc.experiment.scale import ScaleError, at_size, scale
 from mc.fabric import build_cluster
@@ -129,6 +130,23 @@ def test_stragglers_are_the_slowest_of_so_many(load):
     assert many.doubling.low < many.doubling.value < many.doubling.high
     ratio = 16 * four.times.mean.value / many.times.mean.value
     assert many.doubling.value == pytest.approx(ratio**0.25)
+
+
+def test_the_tables_of_a_law_are_compiled_once_for_all_sizes(load, monkeypatch):
+    traced = []
+    bisect = table.bisect_bits
+    monkeypatch.setattr(table, "bisect_bits", lambda *given: traced.append(1) or bisect(*given))
+    experiment = load(
+        BARRIER.replace(
+            "fan_out: 16}",
+            "fan_out: 16}\n    - {name: pod, link: {bandwidth: 1 GB/s, duplex: each, latency: 0 s}, fan_out: 4}",
+        ).replace("noise: {", "noise: {spread: {family: lognormal, median: 1, sigma: 3 %}, ")
+    )
+    scale(experiment, [8], samples=10)
+    before = len(traced)
+    # Within a node and beyond; with and without more units.
+    scale(experiment, [4, 48, 100], samples=10)
+    assert len(traced) == before
 
 
 def test_strong_scaling_shares_what_is_computed(load):
