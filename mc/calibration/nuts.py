@@ -90,13 +90,15 @@ def sample(
         keys = jax.random.split(jax.random.key(seed), chains)
         found, diverged = jax.jit(jax.vmap(chain))(keys, jnp.asarray(starts))
         placed = middle + jnp.einsum("cdj,ij->cdi", found, lower)
-        effective = jnp.minimum(diagnostics.ess_bulk(placed), diagnostics.ess_tail(placed))
-        return Sampled(
-            np.asarray(placed),
-            np.asarray(diagnostics.rhat(placed)),
-            np.asarray(effective),
-            int(diverged.sum()),
-        )
+        rhat, effective = _diagnosed(placed)
+        return Sampled(np.asarray(placed), np.asarray(rhat), np.asarray(effective), int(diverged.sum()))
+
+
+@jax.jit
+def _diagnosed(draws: Any) -> tuple[Any, Any]:
+    """R-hat, and the lesser effective sample size of bulk and tails; one program is sooner there than many operations."""
+    effective = jnp.minimum(diagnostics.ess_bulk(draws), diagnostics.ess_tail(draws))
+    return diagnostics.rhat(draws), effective
 
 
 def sample_fit(fit: Fit, *, seed: int = 0) -> tuple[Fit, Sampled]:
