@@ -3,10 +3,12 @@
 import itertools
 import math
 
+import jax
 import pytest
 
 from mc.config import load_experiment
 from mc.delays import table
+from mc.delays.checks import is_known
 from mc.errors import InputError
 from mc.experiment.scale import ScaleError, at_size, scale
 from mc.fabric import build_cluster
@@ -133,20 +135,21 @@ def test_stragglers_are_the_slowest_of_so_many(load):
 
 
 def test_the_tables_of_a_law_are_compiled_once_for_all_sizes(load, monkeypatch):
-    traced = []
-    bisect = table.bisect_bits
-    monkeypatch.setattr(table, "bisect_bits", lambda *given: traced.append(1) or bisect(*given))
-    experiment = load(
-        BARRIER.replace(
-            "fan_out: 16}",
-            "fan_out: 16}\n    - {name: pod, link: {bandwidth: 1 GB/s, duplex: each, latency: 0 s}, fan_out: 4}",
-        ).replace("noise: {", "noise: {spread: {family: lognormal, median: 1, sigma: 3 %}, ")
-    )
+    traced, given = [], []
+    bisect, tabled = table.bisect_bits, table._table
+    monkeypatch.setattr(table, "bisect_bits", lambda *each: traced.append(1) or bisect(*each))
+    monkeypatch.setattr(table, "_table", lambda law: given.extend(jax.tree.leaves(law)) or tabled(law))
+    pod = "    - {name: pod, link: {bandwidth: 1 GB/s, duplex: each, latency: 0 s}, fan_out: 4}\n"
+    pauses = "noise: {pauses: {probability: 1 %, delay: {family: exponential, mean: 1 ms}}, "
+    experiment = load(BARRIER.replace("  noise: {", pod + "  " + pauses))
     scale(experiment, [8], samples=10)
     before = len(traced)
     # Within a node and beyond; with and without more units.
     scale(experiment, [4, 48, 100], samples=10)
     assert len(traced) == before
+    # As a program of its own, not as a part of one that has the sizes in it.
+    assert given
+    assert all(map(is_known, given))
 
 
 def test_strong_scaling_shares_what_is_computed(load):
