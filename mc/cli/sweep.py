@@ -142,18 +142,25 @@ def sweep(
     total = sum(batch.stop - batch.start for batch in due)
     summary = Summary(found, objectives, keep_all=plot is not None)
     quiet = contextlib.nullcontext(lambda count: None)
-    with progress("cells", total=max(total, 1)) if speaks else quiet as advance:
-        outcome = run_sweep(
-            found,
-            out=out,
-            resume=resume,
-            shard=number,
-            executor=None if scheduler is None else DaskExecutor(scheduler),
-            command=_command(config, overrides or (), out, shard),
-            observe=summary.add,
-            advance=advance,
-            log=lambda text: print(f"sweep: {text}", file=sys.stderr) if speaks else None,
-        )
+    try:
+        with progress("cells", total=max(total, 1)) if speaks else quiet as advance:
+            outcome = run_sweep(
+                found,
+                out=out,
+                resume=resume,
+                shard=number,
+                executor=None if scheduler is None else DaskExecutor(scheduler),
+                command=_command(config, overrides or (), out, shard),
+                observe=summary.add,
+                advance=advance,
+                log=lambda text: print(f"sweep: {text}", file=sys.stderr) if speaks else None,
+            )
+    except KeyboardInterrupt:
+        if out is not None:
+            print(
+                f"{out}: batches that were finished are kept; `--resume` goes on with them", file=sys.stderr
+            )
+        raise
     if distributed:
         from mc.sweep.distributed import leave
 
