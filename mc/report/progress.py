@@ -75,17 +75,21 @@ def _bar(label: str, total: int, stream: TextIO) -> Iterator[Advance]:
 def _lines(
     label: str, total: int, stream: TextIO, interval: float, clock: Callable[[], float]
 ) -> Iterator[Advance]:
-    done, started = 0, clock()
-    due = started + interval
+    done, due = 0, clock() + interval
+    # When the first were done and how many: they took compiling as well, which no later ones do.
+    first: tuple[float, int] | None = None
 
     def advance(count: int = 1, /) -> None:
-        nonlocal done, due
+        nonlocal done, due, first
         done += count
         now = clock()
+        if first is None:
+            first = now, done
         if now < due or done >= total:
             return
         due = now + interval
-        left = (now - started) * (total - done) / done if done else None
+        since, before = first
+        left = (now - since) * (total - done) / (done - before) if done > before else None
         remaining = f", about {duration(left)} left" if left is not None else ""
         print(
             f"{label}: {done:,} of {total:,} ({100 * done / total:.0f} %){remaining}", file=stream, flush=True

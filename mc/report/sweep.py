@@ -61,7 +61,7 @@ def check_objectives(names: Sequence[str]) -> tuple[Objective, ...]:
 def intent(sweep: Sweep) -> str:
     """How much there is to do, in a line."""
     axes = " x ".join(f"{len(axis.points):,}" for axis in sweep.axes)
-    cells = f"{len(sweep):,} cells" + (f" ({axes})" if len(sweep.axes) > 1 else "")
+    cells = _cells(len(sweep)) + (f" ({axes})" if len(sweep.axes) > 1 else "")
     if sweep.config.samples == 0:
         return f"sweep: {cells}, without noise"
     if sweep.config.samples is None:
@@ -70,6 +70,10 @@ def intent(sweep: Sweep) -> str:
         f"sweep: {cells} x {sweep.config.samples:,} samples = "
         f"{len(sweep) * sweep.config.samples:,} samples{_precision(sweep)}"
     )
+
+
+def _cells(count: int) -> str:
+    return f"{count:,} cell{'' if count == 1 else 's'}"
 
 
 def _precision(sweep: Sweep) -> str:
@@ -149,14 +153,14 @@ def sweep_tables(summary: Summary, outcome: "Outcome") -> Group:
     parts: list[Any] = []
     if kept is not None and kept.num_rows:
         if len(objectives) == 2:
-            title = f"Pareto front: {kept.num_rows:,} of {outcome.cells:,} cells"
+            title = f"Pareto front: {kept.num_rows:,} of {_cells(outcome.cells)}"
         else:
-            title = f"best of {outcome.cells:,} cells by {objectives[0].column}"
+            title = f"best of {_cells(outcome.cells)} by {objectives[0].column}"
         parts.append(_table(summary.sweep, kept.slice(0, _SHOWN), objectives, title))
         if kept.num_rows > _SHOWN:
             parts.append(Text(f"and {kept.num_rows - _SHOWN:,} more"))
     if outcome.failed:
-        parts.append(Text(f"{outcome.failed:,} cells failed:"))
+        parts.append(Text(f"{_cells(outcome.failed)} failed:"))
         parts += [
             Text(f"  {cell} ({summary.sweep.text(cell)}): {error}")
             for cell, error in sorted(summary.failed)[:_SHOWN]
@@ -172,7 +176,7 @@ def sweep_tables(summary: Summary, outcome: "Outcome") -> Group:
         )
     drawn = f", {outcome.samples:,} samples" if outcome.samples else ""
     found = f", {outcome.found:,} of them found" if outcome.found else ""
-    parts.append(Text(f"{outcome.cells:,} cells{found}{drawn} in {duration(outcome.elapsed_s)}"))
+    parts.append(Text(f"{_cells(outcome.cells)}{found}{drawn} in {duration(outcome.elapsed_s)}"))
     return Group(*parts)
 
 
