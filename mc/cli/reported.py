@@ -81,8 +81,14 @@ def _barrier(config: ExperimentConfig, record: "RunRecord") -> Iterator[Job]:
 def _transformer(config: ExperimentConfig, record: "RunRecord") -> Iterator[Job]:
     from mc.experiment.plan_traffic import plan_load
     from mc.experiment.trace import trace_of_run
+    from mc.experiment.training_outlook import plan_curves, plan_saturation, sizes_of_plan
     from mc.parallel import build_plan
-    from mc.report.html.outlook import roofline_section, step_section
+    from mc.report.html.outlook import (
+        plan_ranks_section,
+        plan_saturation_section,
+        roofline_section,
+        step_section,
+    )
     from mc.report.trace_plot import MOST_PASSES
 
     plan = build_plan(config)
@@ -92,6 +98,11 @@ def _transformer(config: ExperimentConfig, record: "RunRecord") -> Iterator[Job]
         found = trace_of_run(config, record.result.samples) if passes <= MOST_PASSES else None
         return [step_section(found, passes, MOST_PASSES)]
 
+    yield (
+        "on more ranks",
+        lambda: [plan_ranks_section(plan_curves(config, sizes_of_plan(config)), config.ranks)],
+    )
+    yield "with faster chips", lambda: [plan_saturation_section(plan_saturation(config))]
     yield "the network roofline", lambda: [roofline_section(plan_load(config))]
     if plan.pp > 1:
         yield "a step in time", in_time

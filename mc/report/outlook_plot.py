@@ -1,6 +1,6 @@
 """Pictures of what follows from an experiment: on more ranks, with faster chips, and how its exchange would best be carried out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from mc.report.times import UNITS
 if TYPE_CHECKING:
     from mc.experiment.outlook import ChoiceMap, Saturation, Scaling, SlowestCurve
     from mc.experiment.scale import Mode
+    from mc.experiment.training_outlook import PlanCurve, PlanSaturation
 
-_MODES: "tuple[tuple[Mode, str, str], ...]" = (("weak", COLOURS[0], "o"), ("strong", COLOURS[1], "s"))
+# Colours and markers.
+_MODES: "dict[Mode, tuple[str, str]]" = {"weak": (COLOURS[0], "o"), "strong": (COLOURS[1], "s")}
 _DASHED: Any = (0, (5, 2))
 _DOTTED: Any = (0, (2, 3))
 # How dense the colour of an algorithm is under each protocol.
@@ -38,53 +40,96 @@ def slowest_panel(found: "SlowestCurve") -> Panel:
     return draw
 
 
+# What is drawn as one line: numbers of ranks, values, how it looks and what it is called.
+_Line = tuple[Any, Any, dict[str, Any]]
+
+
 def speedup_panel(found: "Scaling") -> Panel:
     """How many ranks' worth of computing is done, against ranks."""
-
-    def draw(axes: Any) -> None:
-        axes.plot(found.ranks, found.ranks, color=QUIET, lw=1.0, label="ideal")
-        for mode, colour, marker in _MODES:
-            shown = {"color": colour, "marker": marker, "ms": 4, "lw": 1.8, "label": mode}
-            axes.plot(found.ranks, found.speedup(mode), **shown)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_ylabel("ranks' worth of computing")
-        panel_title(axes, "scaling")
-        axes.legend(frameon=False, fontsize=8.5, loc="upper left")
-        _here(axes, found.here)
-
-    return draw
+    lines = [(found.ranks, found.speedup(mode), _of_mode(mode)) for mode in _MODES]
+    return _speedup_panel(lines, found.here, "ranks' worth of computing")
 
 
 def efficiency_panel(found: "Scaling") -> Panel:
     """The part of a step in which a rank computes, against ranks."""
+    lines: list[_Line] = []
+    for mode, (colour, _) in _MODES.items():
+        dashed = {"color": colour, "lw": 1.2, "ls": _DASHED, "label": f"{mode}, without noise"}
+        lines.append((found.ranks, 100 * found.efficiency(mode), _of_mode(mode)))
+        lines.append((found.ranks, 100 * found.efficiency(mode, quiet=True), dashed))
+    return _efficiency_panel(lines, found.here, "of a step spent computing, %")
 
-    def draw(axes: Any) -> None:
-        for mode, colour, marker in _MODES:
-            shown = {"color": colour, "lw": 1.8, "marker": marker, "ms": 4, "label": mode}
-            axes.plot(found.ranks, 100 * found.efficiency(mode), **shown)
-            quiet = 100 * found.efficiency(mode, quiet=True)
-            axes.plot(found.ranks, quiet, color=colour, lw=1.2, ls=_DASHED, label=f"{mode}, without noise")
-        axes.set_xscale("log")
-        axes.set_ylim(0, 105)
-        axes.set_ylabel("of a step spent computing, %")
-        panel_title(axes, "efficiency")
-        axes.legend(frameon=False, fontsize=8.5, loc="lower left")
-        _here(axes, found.here)
 
-    return draw
+def plan_speedup_panel(found: "dict[Mode, PlanCurve]", here: int) -> Panel:
+    """Throughput of a plan on more replicas, in ranks of the smallest size, against ranks."""
+    lines = [(each.ranks, each.speedup, _of_mode(mode)) for mode, each in found.items()]
+    return _speedup_panel(lines, here, "throughput, in ranks")
+
+
+def plan_efficiency_panel(found: "dict[Mode, PlanCurve]", here: int) -> Panel:
+    """Throughput of a rank over that of a rank at the smallest size, against ranks."""
+    lines = [(each.ranks, 100 * each.efficiency, _of_mode(mode)) for mode, each in found.items()]
+    return _efficiency_panel(lines, here, "throughput of a rank, %")
 
 
 def saturation_panel(found: "Saturation") -> Panel:
     """Speed-up of the step against that of the chips."""
+    noisy, quiet = found.limits
+    return _saturation_panel(
+        found.factors, [("with noise", found.noisy, noisy), ("without", found.quiet, quiet)]
+    )
+
+
+def plan_saturation_panel(found: "PlanSaturation") -> Panel:
+    """Speed-up of a plan's step against that of the chips."""
+    return _saturation_panel(found.factors, [("without noise", found.speedups, found.limit)])
+
+
+def _of_mode(mode: "Mode") -> dict[str, Any]:
+    colour, marker = _MODES[mode]
+    return {"color": colour, "marker": marker, "ms": 4, "lw": 1.8, "label": mode}
+
+
+def _speedup_panel(lines: Sequence[_Line], here: int, unit: str) -> Panel:
+    def draw(axes: Any) -> None:
+        ranks = lines[0][0]
+        axes.plot(ranks, ranks, color=QUIET, lw=1.0, label="ideal")
+        for each, values, shown in lines:
+            axes.plot(each, values, **shown)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_ylabel(unit)
+        panel_title(axes, "scaling")
+        axes.legend(frameon=False, fontsize=8.5, loc="upper left")
+        _here(axes, here)
+
+    return draw
+
+
+def _efficiency_panel(lines: Sequence[_Line], here: int, unit: str) -> Panel:
+    def draw(axes: Any) -> None:
+        for each, values, shown in lines:
+            axes.plot(each, values, **shown)
+        axes.set_xscale("log")
+        axes.set_ylim(0, 105)
+        axes.set_ylabel(unit)
+        panel_title(axes, "efficiency")
+        axes.legend(frameon=False, fontsize=8.5, loc="lower left")
+        _here(axes, here)
+
+    return draw
+
+
+def _saturation_panel(factors: Any, kinds: Sequence[tuple[str, Any, float]]) -> Panel:
+    """Of each kind of step its name, its speed-ups, and their limit."""
 
     def draw(axes: Any) -> None:
-        axes.plot(found.factors, found.factors, color=QUIET, lw=1.0, label="ideal")
-        kinds = ((found.noisy, "with noise", COLOURS[0], "-"), (found.quiet, "without", COLOURS[1], _DASHED))
-        for (speedups, name, colour, dashes), limit in zip(kinds, found.limits, strict=True):
+        axes.plot(factors, factors, color=QUIET, lw=1.0, label="ideal")
+        looks = ((COLOURS[0], "-"), (COLOURS[1], _DASHED))
+        for (name, speedups, limit), (colour, dashes) in zip(kinds, looks, strict=False):
             bound = f", at most {limit:.3g}x"
-            axes.plot(found.factors, speedups, color=colour, ls=dashes, lw=1.8, label=name + bound)
-            if limit <= found.factors[-1]:
+            axes.plot(factors, speedups, color=colour, ls=dashes, lw=1.8, label=name + bound)
+            if limit <= factors[-1]:
                 axes.axhline(limit, color=colour, lw=0.8, ls=_DOTTED)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)

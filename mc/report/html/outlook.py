@@ -11,6 +11,9 @@ from mc.report.html.page import Picture, Section, Table
 from mc.report.outlook_plot import (
     choice_panel,
     efficiency_panel,
+    plan_efficiency_panel,
+    plan_saturation_panel,
+    plan_speedup_panel,
     runs_of,
     saturation_panel,
     slowest_panel,
@@ -25,6 +28,8 @@ from mc.results import Trace
 
 if TYPE_CHECKING:
     from mc.experiment.outlook import ChoiceMap, Saturation, Scaling, SlowestCurve
+    from mc.experiment.scale import Mode
+    from mc.experiment.training_outlook import PlanCurve, PlanSaturation
     from mc.sensitivity import Sensitivity
 
 _MOST_BARS = 12
@@ -83,6 +88,58 @@ def saturation_section(found: "Saturation") -> Section:
         ],
         pictures=[Picture(saturation_panel(found), "Speed-up of the mean step against that of the chips.")],
         tables=[Table(("chips", "step, with noise", "without noise"), rows)],
+    )
+
+
+def plan_ranks_section(found: "dict[Mode, PlanCurve]", here: int) -> Section:
+    """A plan on more ranks."""
+    rows = [
+        (mode, f"{int(count):,}", duration(float(step)), f"{100 * efficiency:.1f} %")
+        for mode, each in found.items()
+        for count, step, efficiency in zip(each.ranks, each.steps, each.efficiency, strict=True)
+    ]
+    return Section(
+        "On more ranks",
+        text=[
+            "The step without noise on fewer and more replicas of the same plan, in closed form: nothing was sampled, and what "
+            "stragglers and random links add to the run above is left out here. `tailstep scale` samples it."
+        ],
+        points=[
+            "Weak: each replica keeps its micro-batches, so the global batch grows. Strong: the global batch stays.",
+            "Efficiency is the throughput of a rank over that of a rank at the smallest size. Beyond the cluster it has more of its "
+            "outermost units. Memory is not looked at.",
+        ],
+        pictures=[
+            Picture(
+                plan_speedup_panel(found, here), "Ranks times efficiency, on logarithmic axes; without noise."
+            ),
+            Picture(
+                plan_efficiency_panel(found, here),
+                "Throughput of a rank, of that at the smallest size; without noise.",
+            ),
+        ],
+        tables=[Table(("scaling", "ranks", "step", "efficiency"), rows)],
+    )
+
+
+def plan_saturation_section(found: "PlanSaturation") -> Section:
+    """A plan with faster chips."""
+    rows = [
+        (f"{factor:g}x", f"{each:.2f}x") for factor, each in zip(found.factors, found.speedups, strict=True)
+    ]
+    rows.append(("no time at all", f"{found.limit:.2f}x"))
+    return Section(
+        "With faster chips",
+        text=[
+            f"Chips that computed and moved their memory in no time would make the step {found.limit:.3g} times as fast: messages "
+            "are left, those too that computing hides now. In closed form and without noise; links stay as they are."
+        ],
+        pictures=[
+            Picture(
+                plan_saturation_panel(found), "Speed-up of the step without noise against that of the chips."
+            )
+        ],
+        tables=[Table(("chips", "step, without noise"), rows)],
     )
 
 
