@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # Colours and markers.
 _MODES: "dict[Mode, tuple[str, str]]" = {"weak": (COLOURS[0], "o"), "strong": (COLOURS[1], "s")}
 _DASHED: Any = (0, (5, 2))
+# So many sizes have room for the names of all.
+_FEW = 6
 _DOTTED: Any = (0, (2, 3))
 # How dense the colour of an algorithm is under each protocol.
 _DENSITY = {"LL": 0.35, "LL128": 0.65}
@@ -101,6 +103,7 @@ def _speedup_panel(lines: Sequence[_Line], here: int, unit: str) -> Panel:
         axes.set_ylabel(unit)
         panel_title(axes, "scaling")
         axes.legend(frameon=False, fontsize=8.5, loc="upper left")
+        _at_sizes(axes, ranks)
         _here(axes, here)
 
     return draw
@@ -115,6 +118,7 @@ def _efficiency_panel(lines: Sequence[_Line], here: int, unit: str) -> Panel:
         axes.set_ylabel(unit)
         panel_title(axes, "efficiency")
         axes.legend(frameon=False, fontsize=8.5, loc="lower left")
+        _at_sizes(axes, lines[0][0])
         _here(axes, here)
 
     return draw
@@ -208,6 +212,13 @@ def _edges(middles: Any) -> Any:
     """Where each of rising numbers gives way to the next."""
     between = (middles[1:] + middles[:-1]) / 2
     return np.concatenate([[middles[0]], between, [middles[-1]]])
+
+
+def _at_sizes(axes: Any, ranks: Any) -> None:
+    """Few sizes are ticks themselves; those of many are chosen by the axis."""
+    if len(ranks) <= _FEW:
+        axes.set_xticks(list(ranks), [f"{int(each):,}" for each in ranks])
+        axes.xaxis.minorticks_off()
 
 
 def _here(axes: Any, ranks: int) -> None:

@@ -132,7 +132,8 @@ def plan_saturation_section(found: "PlanSaturation") -> Section:
         "With faster chips",
         text=[
             f"Chips that computed and moved their memory in no time would make the step {found.limit:.3g} times as fast: messages "
-            "are left, those too that computing hides now. In closed form and without noise; links stay as they are."
+            "are left, those too that computing hides now, and what hosts and the starts of kernels take. In closed form and "
+            "without noise; links stay as they are."
         ],
         pictures=[
             Picture(
