@@ -15,6 +15,9 @@ _LEAST_ROWS = 10
 _UNITS = 100.0
 # Of the fitted distribution that the measured one is held against.
 _LEVELS = 256
+# Every eighth of them is kept.
+_KEPT = 8
+CURVE = ((np.arange(_LEVELS) + 0.5) / _LEVELS)[_KEPT // 2 :: _KEPT]
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class RunScore:
         predicted: those of the fit.
         distance: the largest between measured and fitted distribution (Kolmogorov's).
         held_out: whether the fit has not seen it.
+        curve: fitted times at evenly spaced levels from `CURVE`, seconds.
     """
 
     run: StepRun
@@ -34,6 +38,7 @@ class RunScore:
     predicted: NDArray[np.float64]
     distance: float
     held_out: bool
+    curve: NDArray[np.float64]
 
     @property
     def far(self) -> bool:
@@ -66,7 +71,11 @@ def scored(
         )
         distance = max(np.max(share - ahead), np.max(ahead + 1 / count - share))
         measured = np.quantile(run.times, SHOWN)
-        found.append(RunScore(run, measured, quantiles[: len(SHOWN)], float(distance), held))
+        found.append(
+            RunScore(
+                run, measured, quantiles[: len(SHOWN)], float(distance), held, curve[_KEPT // 2 :: _KEPT]
+            )
+        )
     return found
 
 

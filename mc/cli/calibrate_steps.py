@@ -37,8 +37,8 @@ def calibrate_experiment(
         overrides: of the experiment.
         command: that repeats it.
         out: where to write the calibrated experiment.
-        results: refused.
-        plot: refused.
+        results: where to keep the fit for `tailstep report`.
+        plot: where to draw it.
         as_json: whether to print one JSON object.
 
     Raises:
@@ -49,16 +49,20 @@ def calibrate_experiment(
     for key in _OF_CURVES:
         if getattr(ask, key):
             raise InputError(f"{key}: expected none for step times, which are no curves of a collective")
-    for option, given in (("--plot", plot), ("--results", results)):
-        if given is not None:
-            raise InputError(
-                f"{option}: expected a fit of collectives; of step times `--json` keeps all figures"
-            )
     config = load_experiment(name, overrides)
     table = read_logs(ask.data, Hints(ranks=ask.ranks)).table
     report, text = _fitted(config, ask, table, command)
     if out is not None:
         out.write_text(text, encoding="utf-8")
+    if results is not None:
+        from mc.report.calibration_steps import steps_json
+        from mc.results.calibration import write_calibration
+
+        write_calibration(results, steps_json(report), command, text, ask.data)
+    if plot is not None:
+        from mc.report.calibration_steps_plot import plot_steps
+
+        plot_steps(plot, report)
     _print(report, out, as_json=as_json)
 
 
@@ -95,8 +99,10 @@ def _fitted(
 
 def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsReport":
     """A fit as plain figures, with forecasts of some numbers of ranks."""
+    import numpy as np
+
     from mc.calibration import short_name
-    from mc.calibration.step_fit import SHOWN
+    from mc.calibration.step_scores import CURVE, SHOWN
     from mc.report.calibration import FittedFigure
     from mc.report.calibration_steps import FittedRun, Forecast, StepsReport
 
@@ -119,6 +125,7 @@ def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsRepo
             score.distance,
             score.far,
             score.held_out,
+            curve=np.stack([CURVE, np.quantile(score.run.times, CURVE), score.curve], axis=1).tolist(),
         )
         for score in fit.scores
     ]

@@ -110,10 +110,14 @@ def _page(folder: Path, other: Path | None, origin: str, *, elasticities: bool |
 
         return sweep_page(read_sweep(folder), origin)
     if kind == CALIBRATION:
+        from mc.report.calibration_steps import KIND
         from mc.report.html.calibration import calibration_page
+        from mc.report.html.calibration_steps import steps_page
         from mc.results.calibration import read_calibration
 
-        return calibration_page(read_calibration(folder), origin)
+        content = read_calibration(folder)
+        is_of_steps = content.get("calibration", {}).get("kind") == KIND
+        return (steps_page if is_of_steps else calibration_page)(content, origin)
     record = read_run(folder)
     if elasticities is None:
         return run_page(record, (), origin)

@@ -30,6 +30,7 @@ class FittedRun:
         far: whether that is more than chance.
         held_out: whether the fit has not seen the run.
         label: for people, where the number of ranks is not all.
+        curve: (level, measured, fitted) over the whole distribution, seconds; empty of means.
     """
 
     source: str
@@ -42,6 +43,7 @@ class FittedRun:
     far: bool
     held_out: bool
     label: str = ""
+    curve: Sequence[Sequence[float]] = ()
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,8 @@ def _footer(result: RunResult) -> Group:
 def _model(model: ModelIntervals) -> str:
     how = "steps shifted by the step without noise" if model.method == "shifted" else "steps drawn for each"
     matter = "" if model.matters else "; none of them matters here"
-    return f"{model.figures} figures uncertain ({model.source}), {model.draws} draws, {how}{matter}"
+    figures = "figure" if model.figures == 1 else "figures"
+    return f"{model.figures} {figures} uncertain ({model.source}), {model.draws} draws, {how}{matter}"
 
 
 def _interval(found: Estimate, scale: TimeScale) -> Text:

@@ -50,6 +50,7 @@ def files(tmp_path_factory):
 def printed(files):
     words = ["calibrate", str(files / "job.yaml"), "--data", str(files / "steps.csv"), "--starts", "2"]
     words += ["--free", "cluster.noise.jitter.mean", "--forecast", "64", "--json"]
+    words += ["--results", str(files / "kept"), "--plot", str(files / "fit.svg")]
     done = CliRunner().invoke(app, [*words, "--out", str(files / "out.yaml")])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -103,6 +104,24 @@ def test_distances_between_distributions_are_kolmogorovs(printed):
         exact = stats.kstest(RUNS[n], cdf).statistic
         assert run["distance"] == pytest.approx(exact, abs=5e-3)
         assert not run["far"]
+
+
+def test_the_folder_is_drawn_and_told(printed, files):
+    assert "<svg" in (files / "fit.svg").read_text()
+    done = CliRunner().invoke(app, ["report", str(files / "kept"), "--out", str(files / "page.html")])
+    assert done.exit_code == 0, done.output
+    page = (files / "page.html").read_text()
+    assert page.count("<svg") == 2
+    for text in ("cluster.noise.jitter.mean", "32", "Forecasts", "steps.csv"):
+        assert text in page
+    # Fitted quantiles are those of the closed form.
+    mean, run = printed["figures"][0]["value"], printed["runs"][0]
+    level, measured, fitted = run["curve"][10]
+    exact = (
+        COMPUTE + 2 * (run["ranks"] - 1) * LATENCY - mean * np.log(-np.expm1(np.log(level) / run["ranks"]))
+    )
+    assert fitted == pytest.approx(exact, rel=1e-4)
+    assert measured == pytest.approx(np.quantile(RUNS[run["ranks"]], level), abs=1e-8)
 
 
 def test_run_takes_the_file(printed, files):
