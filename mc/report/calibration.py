@@ -12,6 +12,8 @@ from rich.text import Text
 
 from mc.units import Dimension, format_quantity
 
+# Losses beyond are none: likelihoods of 0.
+_NOWHERE = 1e299
 _OUTCOMES = {
     "flat": "ended where the loss is flat",
     "corner": "ended in a corner, where ways that take equally long meet and no step leads down",
@@ -281,9 +283,12 @@ def ending(report: CalibrationReport) -> str:
 
 def how_it_ended(outcome: str, losses: Sequence[float], agreeing: int, gradient: float, steps: int) -> str:
     """How descents ended, without a full stop."""
-    spread = f"{losses[0]:.3g} to {losses[-1]:.3g}" if len(losses) > 1 else f"{losses[0]:.3g}"
+    ends = [each for each in losses if each < _NOWHERE]
+    spread = f"{ends[0]:.3g} to {ends[-1]:.3g}" if len(ends) > 1 else f"{losses[0]:.3g}"
+    lost = len(losses) - len(ends)
+    nowhere = f", {lost} where the data are not possible" if lost else ""
     return (
-        f"The fit {_OUTCOMES[outcome]}: loss {spread} over {len(losses)} starts, {agreeing} of them at the least; gradient "
+        f"The fit {_OUTCOMES[outcome]}: loss {spread} over {len(losses)} starts, {agreeing} of them at the least{nowhere}; gradient "
         f"{gradient:.1e} after {steps} steps"
     )
 

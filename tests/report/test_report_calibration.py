@@ -16,6 +16,7 @@ from mc.report.calibration import (
     HeldOutScore,
     calibration_from_json,
     calibration_json,
+    how_it_ended,
 )
 from mc.results.calibration import check_calibration_folder, read_calibration, write_calibration
 from mc.units import Dimension
@@ -133,3 +134,9 @@ def test_a_damaged_calibration_is_said(folder):
     (folder / "calibration.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"calibration\.json: expected the figures of a calibration"):
         report(folder)
+
+
+def test_starts_that_lead_nowhere_are_counted_and_no_losses():
+    said = how_it_ended("flat", [-3.0, -2.0, 1e300], 1, 1e-3, 10)
+    assert "loss -3 to -2 over 3 starts" in said
+    assert "1 where the data are not possible" in said
