@@ -47,6 +47,9 @@ def test_shown_commands_parse(words, monkeypatch):
     parsed = COMMANDS[verb].make_context(verb, list(rest)).params
     if verb == "run":
         load_experiment(parsed["config"], parsed["overrides"] or ())
+    elif verb == "sweep":
+        done = CliRunner().invoke(app, [verb, rest[0], "--dry-run"])
+        assert done.exit_code == 0, done.output
     elif verb not in ("collective", "calibrate", "report"):  # the latter take what the reader has made
         done = CliRunner().invoke(app, [verb, *rest])
         assert done.exit_code == 0, done.output
