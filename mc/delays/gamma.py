@@ -82,10 +82,11 @@ class Gamma(AbstractDelay):
 
 
 def _direct(a: Float[Array, ""], x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    # Series for P up to x = a + 1, continued fraction for Q beyond (DLMF 8.7.1 and 8.9.2), each with a fixed
+    # Series for P up to about x = a + 1, continued fraction for Q beyond (DLMF 8.7.1 and 8.9.2), each with a fixed
     # number of steps that is enough below the large shapes. `jax.scipy.special` carries both in both of its
-    # functions and takes seconds to compile.
-    early = x < a + 1
+    # functions and takes seconds to compile. A small shape has little survival long before a + 1, where 1 − P has lost digits;
+    # there the fraction ends soon enough from ½ on.
+    early = x < jnp.where(a < 1, 0.5, a + 1)
     low, high = jnp.where(early, x, a), jnp.minimum(jnp.where(early, a + 2, x), _FARTHEST)
 
     def series(n, state):
