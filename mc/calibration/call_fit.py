@@ -22,6 +22,7 @@ from scipy import optimize
 from mc.calibration.call_model import CallData, CallModel
 from mc.calibration.call_scores import CallScore, scored
 from mc.calibration.calls import CallSeries
+from mc.calibration.convergence import Convergence
 from mc.calibration.errors import CalibrationError
 from mc.calibration.fit import LEVEL, Report
 from mc.calibration.parameters import Parameters
@@ -33,7 +34,6 @@ from mc.calibration.step_descent import (
     curvature_of,
     descents,
 )
-from mc.calibration.step_fit import StepsEnd
 from mc.config import ClusterConfig
 
 BLOCKS = 20
@@ -73,7 +73,7 @@ class CallsFit:
     closed: bool
     fitted: int
     calls: int
-    convergence: StepsEnd
+    convergence: Convergence
 
     @property
     def own(self) -> NDArray[np.float64]:
@@ -143,7 +143,7 @@ def fit_calls(
         joint, independent = fitting.uncertainty(best, data)
         _, slope = fitting.at(data)(best)
         scores = scored(model, best, joint, tuple(series), tuple(held_out))
-    end = StepsEnd(
+    end = Convergence(
         np.array([each.loss for each in ends]),
         float(np.abs(slope).max()),
         taken,

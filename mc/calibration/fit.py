@@ -10,7 +10,7 @@ is never singular). Everything is computed in double precision.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from mc.calibration.convergence import Convergence
 from mc.calibration.curves import Curve
 from mc.calibration.errors import CalibrationError
 from mc.calibration.held_out import HeldOut, line, score_unseen
@@ -33,40 +34,6 @@ _FIRST_SIGMA, _LEAST_SIGMA = 0.04, 0.02
 _ENOUGH_TO_HOLD_OUT = 6
 # Told after each descent: what was done, and the loss.
 Report = Callable[[str, float], None]
-Outcome = Literal["flat", "corner", "unfinished"]
-
-
-@dataclass(frozen=True)
-class Convergence:
-    """How the last descents ended.
-
-    Attributes:
-        losses: of every start, the least first.
-        gradient: the largest entry of the loss's gradient at the best.
-        steps: of the best in all.
-        ended: whether the best stopped by itself, before its steps ran out.
-    """
-
-    losses: NDArray[np.float64]
-    gradient: float
-    steps: int
-    ended: bool
-
-    @property
-    def outcome(self) -> Outcome:
-        """How the best ended.
-
-        `flat` where the gradient vanishes; in a `corner` where it does not, but no step leads down, as where two protocols
-        take equally long; `unfinished` where steps ran out.
-        """
-        if self.gradient <= 1e-2 * (1 + float(self.losses[0])):
-            return "flat"
-        return "corner" if self.ended else "unfinished"
-
-    @property
-    def agreeing(self) -> int:
-        """How many starts ended within 1 % (or 0.1) of the least loss."""
-        return int(np.sum(self.losses <= self.losses[0] * 1.01 + 0.1))
 
 
 @dataclass(frozen=True)
@@ -262,7 +229,15 @@ class _Fitting:
                 "expected finite times at the priors' centres; got none: check the cluster's figures"
             )
         by_itself = bool(found.steps[best] <= self.steps)
-        convergence = Convergence(losses[order], float(found.gradient[best]), int(steps[best]), by_itself)
+        least = float(losses[best])
+        convergence = Convergence(
+            losses[order],
+            float(found.gradient[best]),
+            int(steps[best]),
+            by_itself,
+            flat=1e-2 * (1 + least),
+            alike=1e-2 * least + 0.1,
+        )
         return _Ended(z[best], np.asarray(found.normal[best]), z[order]), convergence
 
     def _times(self, z: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from mc.calibration.convergence import Convergence
 from mc.calibration.errors import CalibrationError
-from mc.calibration.fit import LEVEL, Outcome, Report
+from mc.calibration.fit import LEVEL, Report
 from mc.calibration.identify import Identified, identify
 from mc.calibration.parameters import Parameters, short_name
 from mc.calibration.step_coordinates import StepCoordinates
@@ -51,33 +52,6 @@ _ALONG = 1.2
 
 
 @dataclass(frozen=True)
-class StepsEnd:
-    """How descents ended, in units of the log posterior, which priors of standard deviation 1 are part of.
-
-    Attributes:
-        losses: of every start, the least first.
-        gradient: the largest entry of the loss's gradient at the best.
-        steps: of the best.
-        ended: whether the best stopped by itself, before its steps ran out.
-    """
-
-    losses: NDArray[np.float64]
-    gradient: float
-    steps: int
-    ended: bool
-
-    @property
-    def outcome(self) -> Outcome:
-        """`flat` where a step as long as a prior is wide would change the loss by next to nothing."""
-        return "flat" if self.gradient < 0.1 else "corner" if self.ended else "unfinished"
-
-    @property
-    def agreeing(self) -> int:
-        """How many starts ended within 0.1 of the least loss."""
-        return int(np.sum(self.losses <= self.losses[0] + 0.1))
-
-
-@dataclass(frozen=True)
 class StepsFit:
     """A calibrated experiment.
 
@@ -98,7 +72,7 @@ class StepsFit:
     own_covariance: NDArray[np.float64]
     scores: tuple[RunScore, ...]
     log_likelihood: float
-    convergence: StepsEnd
+    convergence: Convergence
     others: tuple[tuple[float, NDArray[np.float64]], ...] = ()
 
     @property
@@ -294,7 +268,7 @@ def fit_runs(
             covariance,
             (),
             -(height - float(np.sum(z**2) / 2)),
-            StepsEnd(
+            Convergence(
                 np.array([each.loss for each in ends]),
                 float(np.abs(slope).max()),
                 taken,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from mc.cli.calibrated import Output
 from mc.cli.options import Overrides
 from mc.config.calibration import (
     CalibrationConfig,
@@ -185,7 +186,7 @@ def calibrate(
     words += [] if hold_out is None else ["--hold-out", hold_out]
     words += [] if posterior is None else ["--posterior", posterior]
     words += [] if second_network is None else ["--second-network", second_network]
-    command = shlex.join(["tailstep", "calibrate", *words])
+    output = Output(shlex.join(["tailstep", "calibrate", *words]), out, results, plot, as_json)
     if asked.calibration.posterior == "nuts" and asked.calibration.bootstrap:
         raise InputError("posterior: expected one way to find intervals; got `nuts` and `bootstrap`")
     if asked.experiment is not None:
@@ -201,11 +202,7 @@ def calibrate(
             asked.experiment,
             asked.calibration,
             overrides or [],
-            command,
-            out=out,
-            results=results,
-            plot=plot,
-            as_json=as_json,
+            output,
         )
         return
     assert asked.cluster is not None
@@ -217,11 +214,7 @@ def calibrate(
         asked.cluster,
         asked.calibration,
         overrides or [],
-        command,
-        out=out,
-        results=results,
-        plot=plot,
-        as_json=as_json,
+        output,
     )
 
 

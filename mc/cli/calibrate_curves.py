@@ -1,10 +1,9 @@
 """`tailstep calibrate --cluster`: from curves of collectives to a cluster that every verb takes."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mc.cli.calibrated import TAKERS, Output, ending, fitted_figures
 from mc.config import load_cluster
 from mc.config.calibration import FitConfig
 from mc.errors import InputError
@@ -25,12 +24,7 @@ def calibrate_cluster(
     name: str,
     ask: FitConfig,
     overrides: list[str],
-    command: str,
-    *,
-    out: Path | None,
-    results: Path | None,
-    plot: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Fits a cluster to collectives, writes and prints what was asked for.
 
@@ -38,11 +32,7 @@ def calibrate_cluster(
         name: a file, or a shipped cluster.
         ask: what to fit to what.
         overrides: of the cluster.
-        command: that repeats it.
-        out: where to write the calibrated cluster.
-        results: a folder to keep the fit in.
-        plot: where to draw it.
-        as_json: whether to print one JSON object.
+        output: what to write and how to print.
 
     Raises:
         InputError: it cannot be done.
@@ -78,9 +68,7 @@ def calibrate_cluster(
     if any(noise) or (not noise and has_calls(found.table) and not has_curves(found.table)):
         from mc.cli.calibrate_calls import calibrate_calls
 
-        calibrate_calls(
-            fitted, found.table, ask, command, out=out, results=results, plot=plot, as_json=as_json
-        )
+        calibrate_calls(fitted, found.table, ask, output)
         return
     unseen = []
     if ask.hold_out is None:
@@ -127,20 +115,19 @@ def calibrate_cluster(
         summary = replace(summary, second_network=found_better)
     if sampled is not None:
         summary = replace(summary, sampled=_told(sampled))
-    if out is not None or results is not None:
-        how = None if sampled is None else f"{len(sampled.together)} draws by NUTS"
-        text = calibrated_yaml(fit, intervals, command, refitted, how)
-        if out is not None:
-            out.write_text(text, encoding="utf-8")
-        if results is not None:
-            from mc.report.calibration import calibration_json
+    how = None if sampled is None else f"{len(sampled.together)} draws by NUTS"
+    text = calibrated_yaml(fit, intervals, output.command, refitted, how)
+    output.keep(text)
 
-            write_calibration(results, calibration_json(summary), command, text, ask.data)
-    if plot is not None:
+    from mc.report.calibration import calibration_json, calibration_text
+
+    if output.results is not None:
+        write_calibration(output.results, calibration_json(summary), output.command, text, ask.data)
+    if output.plot is not None:
         from mc.report.calibration_plot import plot_calibration
 
-        plot_calibration(plot, summary)
-    _print(summary, out, as_json=as_json)
+        plot_calibration(output.plot, summary)
+    output.show(lambda: calibration_json(summary), lambda: calibration_text(summary), TAKERS)
 
 
 def _check_nuts() -> None:
@@ -167,17 +154,10 @@ def summarised(fit: "Fit", intervals: "NDArray[np.float64]", rule: str = "") -> 
     from mc.calibration import identify, predict_curves, short_name
     from mc.config.axes import count as count_of
     from mc.config.bus_bandwidth import bus_factor
-    from mc.report.calibration import CalibrationReport, FittedCurve, FittedFigure, held_out_score
+    from mc.report.calibration import CalibrationReport, FittedCurve, held_out_score
 
     known = identify(fit.covariance)
     score = fit.held_out
-    items = zip(fit.parameters.items, intervals.tolist(), strict=True)
-    figures = [
-        FittedFigure(
-            short_name(each), each.paths, each.dimension, each.center, low, value, high, known.learnt(place)
-        )
-        for place, (each, (low, value, high)) in enumerate(items)
-    ]
     shown = (*fit.curves, *fit.unseen)
     curves = [
         FittedCurve(
@@ -195,38 +175,13 @@ def summarised(fit: "Fit", intervals: "NDArray[np.float64]", rule: str = "") -> 
             zip(shown, predict_curves(fit.config, shown), (*fit.predicted, *fit.forecast), strict=True)
         )
     ]
-    ended = fit.convergence
     return CalibrationReport(
         fit.config.name,
         0.9,
-        figures,
+        fitted_figures(fit.parameters.items, intervals.tolist(), known),
         curves,
         fit.sigma,
         None if score is None else held_out_score(score.errors, score.sizes, score.line, rule),
-        [float(each) for each in ended.losses],
-        ended.gradient,
-        ended.steps,
-        ended.outcome,
-        ended.agreeing,
+        *ending(fit.convergence),
         known.sentences([short_name(each) for each in fit.parameters.items]),
     )
-
-
-def _print(summary: "CalibrationReport", out: Path | None, *, as_json: bool) -> None:
-    from mc.report.calibration import calibration_json, calibration_text
-
-    if as_json:
-        print(json.dumps(calibration_json(summary), allow_nan=False))
-        return
-    from rich.console import Console
-
-    console = Console()
-    text = calibration_text(summary)
-    console.width = max(console.width, min(Console(width=500).measure(text).maximum, 160))
-    console.print(text, highlight=False)
-    if out is not None:
-        console.print(
-            f"\nkept in {out}: `tailstep collective` and `tailstep run` take it",
-            markup=False,
-            highlight=False,
-        )

@@ -1,9 +1,8 @@
 """`tailstep calibrate` of an experiment: from step times to a file that `tailstep run` takes."""
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mc.cli.calibrated import Output, ending, fitted_figures
 from mc.config import ExperimentConfig, load_experiment
 from mc.config.calibration import FitConfig
 from mc.config.hold_out import parse_hold_out
@@ -22,12 +21,7 @@ def calibrate_experiment(
     name: str,
     ask: FitConfig,
     overrides: list[str],
-    command: str,
-    *,
-    out: Path | None,
-    results: Path | None,
-    plot: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Fits an experiment to step times, writes and prints what was asked for.
 
@@ -35,11 +29,7 @@ def calibrate_experiment(
         name: a file, or a shipped experiment.
         ask: what to fit to what.
         overrides: of the experiment.
-        command: that repeats it.
-        out: where to write the calibrated experiment.
-        results: where to keep the fit for `tailstep report`.
-        plot: where to draw it.
-        as_json: whether to print one JSON object.
+        output: what to write and how to print.
 
     Raises:
         InputError: it cannot be done.
@@ -51,19 +41,21 @@ def calibrate_experiment(
             raise InputError(f"{key}: expected none for step times, which are no curves of a collective")
     config = load_experiment(name, overrides)
     table = read_logs(ask.data, Hints(ranks=ask.ranks)).table
-    report, text = _fitted(config, ask, table, command)
-    if out is not None:
-        out.write_text(text, encoding="utf-8")
-    if results is not None:
-        from mc.report.calibration_steps import steps_json
+    report, text = _fitted(config, ask, table, output.command)
+    output.keep(text)
+
+    from mc.report.calibration_steps import steps_json, steps_text
+
+    if output.results is not None:
         from mc.results.calibration import write_calibration
 
-        write_calibration(results, steps_json(report), command, text, ask.data)
-    if plot is not None:
+        write_calibration(output.results, steps_json(report), output.command, text, ask.data)
+    if output.plot is not None:
         from mc.report.calibration_steps_plot import plot_steps
 
-        plot_steps(plot, report)
-    _print(report, out, as_json=as_json)
+        plot_steps(output.plot, report)
+    takers = f"`tailstep run {output.out}` takes it"
+    output.show(lambda: steps_json(report), lambda: steps_text(report), takers)
 
 
 def _fitted(
@@ -101,19 +93,9 @@ def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsRepo
     """A fit as plain figures, with forecasts of some numbers of ranks."""
     import numpy as np
 
-    from mc.calibration import short_name
     from mc.calibration.step_scores import CURVE, SHOWN
-    from mc.report.calibration import FittedFigure
     from mc.report.calibration_steps import FittedRun, Forecast, StepsReport
 
-    known = fit.known
-    rows = zip(fit.parameters.items, fit.interval().tolist(), strict=True)
-    figures = [
-        FittedFigure(
-            short_name(each), each.paths, each.dimension, each.center, low, value, high, known.learnt(place)
-        )
-        for place, (each, (low, value, high)) in enumerate(rows)
-    ]
     runs = [
         FittedRun(
             score.run.source,
@@ -130,34 +112,13 @@ def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsRepo
         for score in fit.scores
     ]
     asked = [] if not forecast else zip(forecast, fit.forecast(forecast).tolist(), strict=True)
-    ended = fit.convergence
     return StepsReport(
         fit.config.name,
         0.9,
-        figures,
+        fitted_figures(fit.parameters.items, fit.interval().tolist(), fit.known),
         runs,
-        ended.losses.tolist(),
-        ended.gradient,
-        ended.steps,
-        ended.outcome,
-        ended.agreeing,
+        *ending(fit.convergence),
         fit.sentences(),
         [Forecast(ranks, SHOWN, times) for ranks, times in asked],
         fit.log_likelihood,
     )
-
-
-def _print(report: "StepsReport", out: Path | None, *, as_json: bool) -> None:
-    from mc.report.calibration_steps import steps_json, steps_text
-
-    if as_json:
-        print(json.dumps(steps_json(report), allow_nan=False))
-        return
-    from rich.console import Console
-
-    console = Console()
-    text = steps_text(report)
-    console.width = max(console.width, min(Console(width=500).measure(text).maximum, 160))
-    console.print(text, highlight=False)
-    if out is not None:
-        console.print(f"\nkept in {out}: `tailstep run {out}` takes it", markup=False, highlight=False)

@@ -6,26 +6,12 @@ from mc.config import load_experiment
 from mc.errors import InputError
 from mc.experiment.build_training import build_quiet
 from mc.experiment.training_outlook import plan_curves, plan_saturation, sizes_of_plan
+from tests.experiment.test_scale import FREE
 
-# Without a price for messages, all of a step shrinks with the chip but a fixed part of 1 ms.
-FREE = """
-name: free
-cluster:
-  name: free
-  chip:
-    name: any
-    peak: {bf16: 100 TFLOP/s}
-    memory_bandwidth: 1 TB/s
-    memory_size: 80 GB
-    efficiency: {kernel: 0 s, launch: 0 s, collective_launch: 0 s, pass_launch: 0 s, wait: 0 s, step: 1 ms}
-  tiers:
-    - {name: node, link: {bandwidth: 1e18 TB/s, duplex: each, latency: 0 s}, fan_out: 4}
-    - {name: pod, link: {bandwidth: 1e18 TB/s, duplex: each, latency: 0 s}, fan_out: 4}
-model:
-  name: little
-  transformer: {layers: 8, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, vocab: 32000}
-plan: {tp: 2, pp: 2, schedule: gpipe, ranks: 16, global_batch: 16, sequence_length: 512}
-"""
+# Without a price for messages and the work of hosts, all of a step shrinks with the chip but a fixed part of 1 ms.
+ALONE = [
+    f"cluster.chip.efficiency.{each}=0 s" for each in ("kernel", "launch", "collective_launch", "pass_launch")
+]
 
 
 @pytest.fixture
@@ -33,7 +19,7 @@ def load(tmp_path):
     def with_overrides(*overrides):
         path = tmp_path / "experiment.yaml"
         path.write_text(FREE)
-        return load_experiment(path, overrides)
+        return load_experiment(path, ["plan.pp=2", *ALONE, *overrides])
 
     return with_overrides
 

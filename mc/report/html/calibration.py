@@ -1,8 +1,8 @@
 """The report of a calibration: measured and fitted over sizes, residuals, every figure with what is known of it."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from mc.errors import InputError
 from mc.report.calibration import (
@@ -20,6 +20,7 @@ from mc.report.plot import size_text
 from mc.report.times import duration
 from mc.units import format_quantity
 
+_Report = TypeVar("_Report")
 _SAID = (
     "The intervals are about these data under this model: links, protocols and algorithms as the cluster describes them. What the "
     "model leaves out (routes, other jobs, the state of the machine on that day) is in none of them.",
@@ -35,10 +36,7 @@ def calibration_page(content: Mapping[str, Any], origin: str = "") -> Page:
     Raises:
         InputError: it is damaged.
     """
-    try:
-        report = calibration_from_json(content["calibration"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"calibration.json: expected the figures of a calibration; got {error!r}") from None
+    report = parsed(content, calibration_from_json)
     rows = sum(len(curve.sizes) for curve in report.curves)
     facts = [("curves", f"{len(report.curves):,}"), ("measurements", f"{rows:,}")]
     if report.held_out is not None:
@@ -47,8 +45,7 @@ def calibration_page(content: Mapping[str, Any], origin: str = "") -> Page:
         if report.held_out.line_median is not None:
             facts.append(("of a plain line", f"{100 * report.held_out.line_median:.1f} %"))
     facts.append(("scatter around the fit", f"{100 * report.scatter:.1f} %"))
-    facts.append(("figures known from the data", f"{_count(report, 'data')} of {len(report.figures)}"))
-    data = [(each["file"], each["sha256"]) for each in content.get("data", ())]
+    facts.append(known_from_data(report.figures))
     return Page(
         "calibration",
         report.cluster,
@@ -56,10 +53,10 @@ def calibration_page(content: Mapping[str, Any], origin: str = "") -> Page:
         facts,
         [
             _curves(report),
-            _figures(report),
+            figures_section(report.level, report.figures),
             Section("How the fit ended", text=_ending(report), points=report.known),
             plain_points([_held_out(report), *_SAID]),
-            Section("Data", tables=[Table(("file", "SHA-256"), data, words=True)]),
+            data_section(content),
             provenance(content),
         ],
         origin,
@@ -101,26 +98,48 @@ def _curves(report: CalibrationReport) -> Section:
     )
 
 
-def _figures(report: CalibrationReport) -> Section:
+def parsed(content: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], _Report]) -> _Report:
+    """The figures of a fit of any kind.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    try:
+        return parse(content["calibration"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"calibration.json: expected the figures of a calibration; got {error!r}") from None
+
+
+def figures_section(level: float, figures: Sequence[FittedFigure]) -> Section:
+    """What was fitted, with intervals and where it is known from."""
     rows = [
         (
             each.name,
             *(_quantity(each, value) for value in (each.prior, each.value, each.low, each.high)),
             each.known_from,
         )
-        for each in report.figures
+        for each in figures
     ]
-    level = f"{100 * report.level:.0f} %"
-    heading = ("figure", "prior", "fitted", f"{level} from", "to", "known from")
+    heading = ("figure", "prior", "fitted", f"{100 * level:.0f} % from", "to", "known from")
     return Section("Figures", tables=[Table(heading, rows)])
+
+
+def known_from_data(figures: Sequence[FittedFigure]) -> tuple[str, str]:
+    """A fact: how many figures the data tell."""
+    return (
+        "figures known from the data",
+        f"{sum(each.known_from == 'data' for each in figures)} of {len(figures)}",
+    )
+
+
+def data_section(content: Mapping[str, Any]) -> Section:
+    """The files that were fitted to."""
+    data = [(each["file"], each["sha256"]) for each in content.get("data", ())]
+    return Section("Data", tables=[Table(("file", "SHA-256"), data, words=True)])
 
 
 def _quantity(figure: FittedFigure, value: float) -> str:
     return format_quantity(value, figure.dimension, digits=3) if math.isfinite(value) else "unbounded"
-
-
-def _count(report: CalibrationReport, known_from: str) -> int:
-    return sum(each.known_from == known_from for each in report.figures)
 
 
 def _ending(report: CalibrationReport) -> list[str]:

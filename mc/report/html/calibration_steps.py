@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mc.errors import InputError
 from mc.report.calibration_steps import (
     StepsReport,
     forecast_rows,
@@ -12,10 +11,10 @@ from mc.report.calibration_steps import (
     steps_from_json,
 )
 from mc.report.calibration_steps_plot import distribution_panel, residual_panel
+from mc.report.html.calibration import data_section, figures_section, known_from_data, parsed
 from mc.report.html.honesty import plain_points
 from mc.report.html.page import Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
-from mc.units import format_quantity
 
 _SAID = (
     "The intervals are about these steps under this model. What it leaves out (other jobs, the state of the machine on that day) is "
@@ -32,19 +31,14 @@ def steps_page(content: Mapping[str, Any], origin: str = "") -> Page:
     Raises:
         InputError: it is damaged.
     """
-    try:
-        report = steps_from_json(content["calibration"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"calibration.json: expected the figures of a calibration; got {error!r}") from None
-    from_data = sum(each.known_from == "data" for each in report.figures)
+    report = parsed(content, steps_from_json)
     facts = [
         ("runs", f"{len(report.runs):,}"),
         ("steps", f"{sum(each.steps for each in report.runs):,}"),
         ("runs held out", f"{sum(each.held_out for each in report.runs):,}"),
-        ("figures known from the data", f"{from_data} of {len(report.figures)}"),
+        known_from_data(report.figures),
     ]
-    data = [(each["file"], each["sha256"]) for each in content.get("data", ())]
-    sections = [_runs(report), _figures(report)]
+    sections = [_runs(report), figures_section(report.level, report.figures)]
     if report.forecasts:
         heading, rows = forecast_rows(report)
         title = f"{100 * report.level:.0f} % intervals of what the fit leaves unknown"
@@ -52,7 +46,7 @@ def steps_page(content: Mapping[str, Any], origin: str = "") -> Page:
     sections += [
         Section("How the fit ended", points=sentences(report)),
         plain_points(list(_SAID)),
-        Section("Data", tables=[Table(("file", "SHA-256"), data, words=True)]),
+        data_section(content),
         provenance(content),
     ]
     return Page("calibration", report.experiment, "", facts, sections, origin)
@@ -70,21 +64,3 @@ def _runs(report: StepsReport) -> Section:
             Picture(residual_panel(report), "What the fit leaves, by quantile."),
         ]
     return Section("Measured and fitted", pictures=pictures, tables=[Table(tuple(heading), rows)])
-
-
-def _figures(report: StepsReport) -> Section:
-    rows = [
-        (
-            each.name,
-            *(
-                format_quantity(value, each.dimension, digits=3)
-                for value in (each.prior, each.value, each.low, each.high)
-            ),
-            each.known_from,
-        )
-        for each in report.figures
-    ]
-    level = f"{100 * report.level:.0f} %"
-    return Section(
-        "Figures", tables=[Table(("figure", "prior", "fitted", f"{level} from", "to", "known from"), rows)]
-    )
