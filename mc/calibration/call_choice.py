@@ -6,11 +6,11 @@ from mc.calibration.call_model import is_noise
 from mc.calibration.calls import CallSeries
 from mc.calibration.choose import chosen
 from mc.calibration.errors import CalibrationError
-from mc.calibration.kinds import kind_at
+from mc.calibration.kinds import can_move
 from mc.calibration.parameters import Parameters
 from mc.config import ClusterConfig
 from mc.config.calibration import FreeConfig
-from mc.config.figures import figure_at, figures
+from mc.config.figures import figures
 from mc.fabric import build_cluster, span
 
 
@@ -49,8 +49,4 @@ def _is_free(config: ClusterConfig, path: str, names: set[str]) -> bool:
     keys = path.split(".")
     if not is_noise(path) or keys[1] not in names or keys[3] in ("growth", "spread"):
         return False
-    try:
-        space = kind_at(config, path).space
-    except CalibrationError:
-        return False
-    return figure_at(config, path) > (1 if space == "factor" else 0)
+    return can_move(config, path)

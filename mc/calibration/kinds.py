@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mc.calibration.errors import CalibrationError
-from mc.config.figures import marks_of, parent_of
+from mc.config.figures import figure_at, marks_of, parent_of
 from mc.config.quantities import Quantity
 from mc.document import StrictModel
 from mc.units import Dimension
@@ -74,3 +74,12 @@ def kind_at(config: StrictModel, path: str) -> FigureKind:
     guessed = any(each in path.split(".") for each in _GUESSED)
     spread = _SPREADS.get(key, _BY_SPACE[space])
     return FigureKind(quantity.dimension, space, _GUESS if guessed else spread)
+
+
+def can_move(config: StrictModel, path: str) -> bool:
+    """Whether the figure at a path can be fitted and is not where it has no effect: 0, or a slowdown by 1."""
+    try:
+        space = kind_at(config, path).space
+    except CalibrationError:
+        return False
+    return figure_at(config, path) > (1 if space == "factor" else 0)

@@ -10,12 +10,12 @@ import numpy as np
 
 from mc.calibration.choose import chosen
 from mc.calibration.errors import CalibrationError
-from mc.calibration.kinds import kind_at
+from mc.calibration.kinds import can_move
 from mc.calibration.parameters import Parameters
 from mc.calibration.step_model import StepRun
 from mc.config import ExperimentConfig
 from mc.config.calibration import FreeConfig
-from mc.config.figures import figure_at, figures
+from mc.config.figures import figures
 from mc.config.hold_out import HoldOut
 from mc.logs import MeasurementTable
 
@@ -108,8 +108,4 @@ def _is_noise(config: ExperimentConfig, path: str) -> bool:
     _, _, kind, *_, key = path.split(".")
     if kind == "spread" and key in _SAME_AS_TIME:
         return False
-    try:
-        space = kind_at(config, path).space
-    except CalibrationError:
-        return False
-    return figure_at(config, path) > (1 if space == "factor" else 0)
+    return can_move(config, path)

@@ -107,6 +107,6 @@ def calls_summary(fit: "CallsFit", rule: str = "") -> "CallsReport":
         fit.calls,
         fit.fitted,
         fit.widened,
-        *ending(fit.convergence),
         known.sentences([short_name(each) for each in fit.parameters.items]),
+        **ending(fit.convergence),
     )

@@ -182,6 +182,6 @@ def summarised(fit: "Fit", intervals: "NDArray[np.float64]", rule: str = "") -> 
         curves,
         fit.sigma,
         None if score is None else held_out_score(score.errors, score.sizes, score.line, rule),
-        *ending(fit.convergence),
         known.sentences([short_name(each) for each in fit.parameters.items]),
+        **ending(fit.convergence),
     )

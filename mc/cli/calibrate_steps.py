@@ -107,7 +107,7 @@ def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsRepo
             score.distance,
             score.far,
             score.held_out,
-            curve=np.stack([CURVE, np.quantile(score.run.times, CURVE), score.curve], axis=1).tolist(),
+            np.stack([CURVE, np.quantile(score.run.times, CURVE), score.curve], axis=1).tolist(),
         )
         for score in fit.scores
     ]
@@ -117,8 +117,8 @@ def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsRepo
         0.9,
         fitted_figures(fit.parameters.items, fit.interval().tolist(), fit.known),
         runs,
-        *ending(fit.convergence),
         fit.sentences(),
         [Forecast(ranks, SHOWN, times) for ranks, times in asked],
         fit.log_likelihood,
+        **ending(fit.convergence),
     )

@@ -82,12 +82,12 @@ def fitted_figures(
     ]
 
 
-def ending(convergence: "Convergence") -> tuple[list[float], float, int, str, int]:
-    """How a fit ended, in the order in which reports hold it."""
-    return (
-        convergence.losses.tolist(),
-        convergence.gradient,
-        convergence.steps,
-        convergence.outcome,
-        convergence.agreeing,
-    )
+def ending(convergence: "Convergence") -> dict[str, Any]:
+    """How a fit ended, as reports hold it."""
+    return {
+        "losses": convergence.losses.tolist(),
+        "gradient": convergence.gradient,
+        "steps": convergence.steps,
+        "outcome": convergence.outcome,
+        "agreeing": convergence.agreeing,
+    }

@@ -158,8 +158,38 @@ class SampledPosterior:
         return f"{found} Chains agree where R-hat is below 1.01 and the effective size 100 for each: these are not to be relied on."
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How descents of a fit of any kind ended.
+
+    Attributes:
+        losses: of all starts, the least first.
+        gradient: largest entry at the best.
+        steps: of the best descent.
+        outcome: `flat`, `corner` or `unfinished`.
+        agreeing: how many starts found the same loss.
+    """
+
+    losses: Sequence[float]
+    gradient: float
+    steps: int
+    outcome: str
+    agreeing: int
+
+    def how_it_ended(self) -> str:
+        """In a sentence, without a full stop."""
+        ends = [each for each in self.losses if each < _NOWHERE]
+        spread = f"{ends[0]:.3g} to {ends[-1]:.3g}" if len(ends) > 1 else f"{self.losses[0]:.3g}"
+        lost = len(self.losses) - len(ends)
+        nowhere = f", {lost} where the data are not possible" if lost else ""
+        return (
+            f"The fit {_OUTCOMES[self.outcome]}: loss {spread} over {len(self.losses)} starts, {self.agreeing} of them at the "
+            f"least{nowhere}; gradient {self.gradient:.1e} after {self.steps} steps"
+        )
+
+
 @dataclass(frozen=True)
-class CalibrationReport:
+class CalibrationReport(Ending):
     """All that is said of a fit.
 
     Attributes:
@@ -169,11 +199,6 @@ class CalibrationReport:
         curves: the data.
         scatter: relative, of measurements around the model.
         held_out: the score on what the fit had not seen; None without.
-        losses: of all starts, the least first.
-        gradient: largest entry at the best.
-        steps: of the best descent.
-        outcome: `flat`, `corner` or `unfinished`.
-        agreeing: how many starts found the same loss.
         known: what the data tell apart, in sentences.
         second_network: what came of trying one; None where it was not asked for.
         sampled: draws of the posterior that intervals come from; None where they do not.
@@ -185,11 +210,6 @@ class CalibrationReport:
     curves: Sequence[FittedCurve]
     scatter: float
     held_out: HeldOutScore | None
-    losses: Sequence[float]
-    gradient: float
-    steps: int
-    outcome: str
-    agreeing: int
     known: Sequence[str]
     second_network: SecondNetwork | None = None
     sampled: SampledPosterior | None = None
@@ -277,20 +297,7 @@ def score_text(score: HeldOutScore) -> str:
 
 def ending(report: CalibrationReport) -> str:
     """How the fit ended, in sentences."""
-    ended = how_it_ended(report.outcome, report.losses, report.agreeing, report.gradient, report.steps)
-    return f"{ended}. Measurements scatter by {100 * report.scatter:.1f} % around it."
-
-
-def how_it_ended(outcome: str, losses: Sequence[float], agreeing: int, gradient: float, steps: int) -> str:
-    """How descents ended, without a full stop."""
-    ends = [each for each in losses if each < _NOWHERE]
-    spread = f"{ends[0]:.3g} to {ends[-1]:.3g}" if len(ends) > 1 else f"{losses[0]:.3g}"
-    lost = len(losses) - len(ends)
-    nowhere = f", {lost} where the data are not possible" if lost else ""
-    return (
-        f"The fit {_OUTCOMES[outcome]}: loss {spread} over {len(losses)} starts, {agreeing} of them at the least{nowhere}; gradient "
-        f"{gradient:.1e} after {steps} steps"
-    )
+    return f"{report.how_it_ended()}. Measurements scatter by {100 * report.scatter:.1f} % around it."
 
 
 def figures_table(name: str, level: float, figures: Sequence[FittedFigure]) -> Table:

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mc.report.calibration import (
+    Ending,
     FittedFigure,
     HeldOutScore,
     figures_table,
-    how_it_ended,
 )
 from mc.report.times import duration
 from mc.units import Dimension, format_quantity
@@ -52,7 +52,7 @@ class FittedSeries:
 
 
 @dataclass(frozen=True)
-class CallsReport:
+class CallsReport(Ending):
     """All that is said of a fit.
 
     Attributes:
@@ -65,11 +65,6 @@ class CallsReport:
         calls: how many there were to be fitted.
         fitted: how many of them were.
         widened: how many times wider intervals are than those of independent calls.
-        losses: of all starts, the least first.
-        gradient: largest entry at the best.
-        steps: of the best descent.
-        outcome: `flat`, `corner` or `unfinished`.
-        agreeing: how many starts found the same loss.
         known: what the data tell apart, in sentences.
     """
 
@@ -82,11 +77,6 @@ class CallsReport:
     calls: int
     fitted: int
     widened: float
-    losses: Sequence[float]
-    gradient: float
-    steps: int
-    outcome: str
-    agreeing: int
     known: Sequence[str]
 
 
@@ -143,7 +133,7 @@ def sentences(report: CallsReport) -> list[str]:
             f"Idle times were fitted too, to {least:.2f} to {most:.2f} of the cluster's own, and are not kept: fit its links to "
             "mean times first if forecasts of times are wanted, and not of their scatter alone."
         )
-    ended = how_it_ended(report.outcome, report.losses, report.agreeing, report.gradient, report.steps)
+    ended = report.how_it_ended()
     return [*found, f"{ended}.", *report.known]
 
 

@@ -1,4 +1,4 @@
-"""An experiment calibrated to step times or to a table of them: for people, and as JSON."""
+"""An experiment calibrated to step times: for people, and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mc.report.calibration import FittedFigure, figures_table, how_it_ended
+from mc.report.calibration import Ending, FittedFigure, figures_table
 from mc.report.times import duration
 from mc.units import Dimension
 
@@ -23,14 +23,13 @@ class FittedRun:
         source: the file.
         ranks: that waited for each other.
         steps: how many were measured.
-        levels: of the quantiles; empty where each time is a mean.
+        levels: of the quantiles.
         measured: seconds.
         predicted: seconds.
-        distance: between the distributions, Kolmogorov's; None of means.
+        distance: between the distributions, Kolmogorov's.
         far: whether that is more than chance.
         held_out: whether the fit has not seen the run.
-        label: for people, where the number of ranks is not all.
-        curve: (level, measured, fitted) over the whole distribution, seconds; empty of means.
+        curve: (level, measured, fitted) over the whole distribution, seconds.
     """
 
     source: str
@@ -39,11 +38,10 @@ class FittedRun:
     levels: Sequence[float]
     measured: Sequence[float]
     predicted: Sequence[float]
-    distance: float | None
+    distance: float
     far: bool
     held_out: bool
-    label: str = ""
-    curve: Sequence[Sequence[float]] = ()
+    curve: Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class StepsReport:
+class StepsReport(Ending):
     """All that is said of a fit.
 
     Attributes:
@@ -64,32 +62,18 @@ class StepsReport:
         level: of the intervals.
         figures: the parameters.
         runs: the data.
-        losses: of all starts, the least first.
-        gradient: largest entry at the best.
-        steps: of the best descent.
-        outcome: `flat`, `corner` or `unfinished`.
-        agreeing: how many starts found the same loss.
         known: what the data tell apart, in sentences.
         forecasts: of other numbers of ranks.
-        log_likelihood: of what was fitted; None where there is no likelihood.
-        how: of the intervals.
-        scatter: relative, of measurements around the fit; None where the fit is of distributions.
+        log_likelihood: of what was fitted.
     """
 
     experiment: str
     level: float
     figures: Sequence[FittedFigure]
     runs: Sequence[FittedRun]
-    losses: Sequence[float]
-    gradient: float
-    steps: int
-    outcome: str
-    agreeing: int
     known: Sequence[str]
-    forecasts: Sequence[Forecast] = ()
-    log_likelihood: float | None = None
-    how: str = "Laplace's approximation"
-    scatter: float | None = None
+    forecasts: Sequence[Forecast]
+    log_likelihood: float
 
 
 def steps_json(report: StepsReport) -> dict[str, Any]:
@@ -132,9 +116,8 @@ def sentences(report: StepsReport) -> list[str]:
     out = [each for each in report.runs if each.held_out]
     if out:
         off = [abs(p / m - 1) for each in out for p, m in zip(each.predicted, each.measured, strict=True)]
-        what = "quantiles" if out[0].levels else "times"
         found.append(
-            f"Held out: {len(out)} {'run' if out[0].levels else 'row'}{'s' if len(out) > 1 else ''}, {what} predicted within "
+            f"Held out: {len(out)} run{'s' if len(out) > 1 else ''}, quantiles predicted within "
             f"{100 * sum(off) / len(off):.1f} % on average, {100 * max(off):.1f} % at most."
         )
     else:
@@ -153,42 +136,33 @@ def sentences(report: StepsReport) -> list[str]:
             "The fit did not end where its loss is flat, and its figures and intervals are not to be relied on: try more `--starts`, "
             "or free fewer figures (`--free`)."
         )
-    found.append(
-        f"{how_it_ended(report.outcome, report.losses, report.agreeing, report.gradient, report.steps)}."
-    )
-    if report.scatter is not None:
-        found.append(f"Measurements scatter by {100 * report.scatter:.1f} % around the fit.")
-    return [*found, *report.known]
+    return [*found, f"{report.how_it_ended()}.", *report.known]
 
 
 def run_rows(report: StepsReport) -> tuple[list[str], list[tuple[str, ...]]]:
     """A heading and a row for each run: measured against fitted."""
-    levels = next((each.levels for each in report.runs if each.levels), ())
-    named = [f"p{100 * level:g}" for level in levels] or ["step"]
-    heading = ["ranks", "steps", *(f"{name}: measured, fitted" for name in named)]
-    heading += ["distance"] if levels else []
-    heading += [""]
-    rows = []
-    for each in report.runs:
-        pairs = zip(each.measured, each.predicted, strict=True)
-        cells = [f"{duration(m)} {duration(p)} ({100 * (p / m - 1):+.1f} %)" for m, p in pairs]
-        distance = [f"{each.distance:.3f}{' !' if each.far else ''}"] if each.distance is not None else []
-        rows.append(
-            (
-                each.label or f"{each.ranks:,}",
-                f"{each.steps:,}",
-                *cells,
-                *distance,
-                "held out" if each.held_out else "fitted",
-            )
+    named = [f"p{100 * level:g}" for level in report.runs[0].levels]
+    heading = ["ranks", "steps", *(f"{name}: measured, fitted" for name in named), "distance", ""]
+    rows = [
+        (
+            f"{each.ranks:,}",
+            f"{each.steps:,}",
+            *(
+                f"{duration(m)} {duration(p)} ({100 * (p / m - 1):+.1f} %)"
+                for m, p in zip(each.measured, each.predicted, strict=True)
+            ),
+            f"{each.distance:.3f}{' !' if each.far else ''}",
+            "held out" if each.held_out else "fitted",
         )
+        for each in report.runs
+    ]
     return heading, rows
 
 
 def forecast_rows(report: StepsReport) -> tuple[list[str], list[tuple[str, ...]]]:
     """A heading and a row for each forecast, with intervals."""
     levels = report.forecasts[0].levels
-    heading = ["ranks", *(f"p{100 * level:g}" if len(levels) > 1 else "step" for level in levels)]
+    heading = ["ranks", *(f"p{100 * level:g}" for level in levels)]
     rows = [
         (
             f"{each.ranks:,}",

@@ -65,4 +65,4 @@ def residual_panel(report: StepsReport) -> Panel:
 
 
 def _shown(report: StepsReport) -> list[FittedRun]:
-    return [each for each in report.runs if each.curve][:_MOST]
+    return list(report.runs[:_MOST])

@@ -10,13 +10,13 @@ from mc.cli.app import app
 from mc.errors import InputError
 from mc.report.calibration import (
     CalibrationReport,
+    Ending,
     FittedCurve,
     FittedFigure,
     HeldOutDecade,
     HeldOutScore,
     calibration_from_json,
     calibration_json,
-    how_it_ended,
 )
 from mc.results.calibration import check_calibration_folder, read_calibration, write_calibration
 from mc.units import Dimension
@@ -29,6 +29,8 @@ SIZES = (1024.0, 2.0**20, 2.0**30)
 
 
 SCORE = HeldOutScore(0.035, 0.067, 0.13, 0.17, "", 2, [HeldOutDecade(1e3, 2, 0.035, 0.067)])
+
+ENDING = {"losses": [1.5, 2.5], "gradient": 1e-6, "steps": 12, "outcome": "flat", "agreeing": 2}
 
 
 def example(name="pod", held_out=SCORE) -> CalibrationReport:
@@ -56,9 +58,7 @@ def example(name="pod", held_out=SCORE) -> CalibrationReport:
         ),
         FittedFigure("latency", ("tiers.0.link.latency",), Dimension.TIME, 1e-6, 5e-7, 1e-6, 2e-6, "prior"),
     ]
-    return CalibrationReport(
-        name, 0.9, figures, curves, 0.04, held_out, [1.5, 2.5], 1e-6, 12, "flat", 2, ["latency stays free"]
-    )
+    return CalibrationReport(name, 0.9, figures, curves, 0.04, held_out, ["latency stays free"], **ENDING)
 
 
 @pytest.fixture
@@ -137,6 +137,6 @@ def test_a_damaged_calibration_is_said(folder):
 
 
 def test_starts_that_lead_nowhere_are_counted_and_no_losses():
-    said = how_it_ended("flat", [-3.0, -2.0, 1e300], 1, 1e-3, 10)
+    said = Ending(**{**ENDING, "losses": [-3.0, -2.0, 1e300]}).how_it_ended()
     assert "loss -3 to -2 over 3 starts" in said
     assert "1 where the data are not possible" in said

@@ -54,13 +54,10 @@ def steps_page(content: Mapping[str, Any], origin: str = "") -> Page:
 
 def _runs(report: StepsReport) -> Section:
     heading, rows = run_rows(report)
-    pictures = []
-    if any(each.curve for each in report.runs):
-        pictures = [
-            Picture(
-                distribution_panel(report),
-                "Share of steps done by a time: measured as dots, fitted as lines.",
-            ),
-            Picture(residual_panel(report), "What the fit leaves, by quantile."),
-        ]
+    pictures = [
+        Picture(
+            distribution_panel(report), "Share of steps done by a time: measured as dots, fitted as lines."
+        ),
+        Picture(residual_panel(report), "What the fit leaves, by quantile."),
+    ]
     return Section("Measured and fitted", pictures=pictures, tables=[Table(tuple(heading), rows)])
