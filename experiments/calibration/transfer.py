@@ -71,7 +71,6 @@ class Transfer:
         error: of the fit, |predicted/measured − 1|, the median.
         line: of the line.
         prior: of NCCL's constants.
-        detail: nodes, bytes, and predicted/measured − 1 of the fit, of every row.
     """
 
     system: str
@@ -82,7 +81,6 @@ class Transfer:
     error: float
     line: float
     prior: float
-    detail: tuple[tuple[int, float, float], ...]
 
 
 def transfers(
@@ -123,11 +121,6 @@ def _transfer(name: str, own: Sequence[Log]) -> Transfer:
         _error(fitted, measured),
         _error(straight, measured),
         _error(prior, measured),
-        tuple(
-            (log.system.nodes, float(size), round(float(time / true) - 1, 4))
-            for log, curve, times in zip(unseen, measured, fitted, strict=True)
-            for size, time, true in zip(curve.sizes, times, curve.times, strict=True)
-        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""From coordinates without borders to figures that have some, and how much volume the way changes.
+"""From coordinates without borders to figures that have some.
 
 A fit sees standard normal coordinates z; x = center + spread · z is
 
@@ -6,9 +6,6 @@ A fit sees standard normal coordinates z; x = center + spread · z is
 - `share`: the log-odds, of the figure over its limit (1 but for a time that is known to be below another);
 - `simplex`: log(pₖ/p₀), with p₀ what all others leave: pₖ = exp xₖ / (1 + Σ exp xⱼ). One of them alone is a share;
 - `ordered`: the logarithm of a step up, vₖ = 1 + exp x₁ + … + exp xₖ, so states stay in their order.
-
-The logarithm of the Jacobian's determinant is a sum over figures: log(s·v) of a positive one, log s + log p of all
-shares of a simplex and the rest (Aitchison, "The statistical analysis of compositional data", 1986), log s + x of a step up.
 """
 
 from dataclasses import dataclass
@@ -47,10 +44,6 @@ class Transform:
         """Figures of coordinates; traceable."""
         return jnp.vectorize(self._values, signature="(n)->(n)")(jnp.asarray(z))
 
-    def log_det(self, z: Float[ArrayLike, "*batch n"]) -> Float[Array, "*batch"]:
-        """Log |d figures/d z|."""
-        return jnp.vectorize(self._log_det, signature="(n)->()")(jnp.asarray(z))
-
     def rest(self, z: Float[ArrayLike, "*batch n"], group: str) -> Float[Array, "*batch"]:
         """What the shares of a simplex leave."""
         place = self.groups.index(group)
@@ -65,11 +58,6 @@ class Transform:
         steps = jnp.exp(jnp.where(self._is_bounded, 0.0, x))
         shares = jnp.exp(jnp.where(self._is_bounded, x + self._log_rest(x), 0.0))
         return jnp.where(self._is_bounded, self.limits * shares, self._from_one + self._climbs @ steps)
-
-    def _log_det(self, z: Array) -> Array:
-        x = self._x(z)
-        shares = x + (1 + self._first) * self._log_rest(x) + np.log(self.limits)
-        return jnp.sum(jnp.where(self._is_bounded, shares, x) + np.log(self.spreads))
 
     def _log_rest(self, x: Array) -> Array:
         """Log of what is left of 1 by the simplex of each figure."""

@@ -28,8 +28,6 @@ from mc.fabric.markov import LinkStateError as LinkStateError
 from mc.fabric.markov import MarkovChain as MarkovChain
 from mc.fabric.placement import crossing as crossing
 from mc.fabric.placement import hops as hops
-from mc.fabric.placement import link_classes as link_classes
-from mc.fabric.placement import link_factors as link_factors
 from mc.fabric.placement import unit_of as unit_of
 from mc.fabric.protocol import Correction as Correction
 from mc.fabric.protocol import Plateau as Plateau
@@ -37,7 +35,6 @@ from mc.fabric.protocol import Protocol as Protocol
 from mc.fabric.protocol import Terms as Terms
 from mc.fabric.protocol import build_protocol as build_protocol
 from mc.fabric.protocol_links import check_protocol as check_protocol
-from mc.fabric.protocol_links import links_under as links_under
 from mc.fabric.protocol_links import protocols as protocols
 from mc.fabric.shape import FullyConnected as FullyConnected
 from mc.fabric.shape import Level as Level

@@ -1,16 +1,14 @@
 """Where ranks are: their units, the tier that a message crosses, the hops it takes.
 
-Vectorised NumPy on the cluster's structure alone: no number of a link is looked at, except by
-`link_factors`. Works for units of any sizes; ranks are numbered consecutively, whatever is missing.
+Vectorised NumPy on the cluster's structure alone: no number of a link is looked at. Works for units of any sizes; ranks are
+numbered consecutively, whatever is missing.
 """
 
 import math
 from functools import lru_cache
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from mc.config.layout import FanOut
@@ -75,34 +73,6 @@ def hops(cluster: Cluster, source: Any, target: Any) -> NDArray[np.int64]:
             )
             found[here] = each.shape.distance(first, second)
     return found
-
-
-def link_classes(cluster: Cluster, ranks: int) -> tuple[NDArray[np.bool_], ...]:
-    """Which of a tier's variations hold for which of the first `ranks` ranks: per tier, bool[variations, ranks]."""
-    every = np.arange(ranks)
-    found = []
-    for tier in cluster.tiers:
-        rows = [np.isin(unit_of(cluster, each.of, every), each.units) for each in tier.variations]
-        found.append(np.stack(rows) if rows else np.zeros((0, ranks), np.bool_))
-    return tuple(found)
-
-
-def link_factors(
-    cluster: Cluster, ranks: int
-) -> tuple[Float[Array, "tiers ranks"], Float[Array, "tiers ranks"]]:
-    """How the links of each rank differ from their tier's: factors on latency and on bandwidth.
-
-    Traceable and differentiable in the factors. Several variations of one rank multiply.
-    """
-    latency, bandwidth = [], []
-    for tier, holds in zip(cluster.tiers, link_classes(cluster, ranks), strict=True):
-        slow, wide = jnp.ones(ranks), jnp.ones(ranks)
-        for each, where in zip(tier.variations, holds, strict=True):
-            slow = jnp.where(where, slow * each.latency_factor, slow)
-            wide = jnp.where(where, wide * each.bandwidth_factor, wide)
-        latency.append(slow)
-        bandwidth.append(wide)
-    return jnp.stack(latency), jnp.stack(bandwidth)
 
 
 def _unit_of(cluster: Cluster, tier_index: int, rank: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -46,34 +46,6 @@ def check_protocol(cluster: Cluster, tiers: tuple[Tier, ...], name: str) -> None
         raise FabricError(f"protocol `{name}`: expected one that every tier has; {listed} does not")
 
 
-def links_under(
-    cluster: Cluster, protocol: str, family: Family
-) -> tuple[Float[Array, " tiers"], Float[Array, " tiers"], Float[Array, ""]]:
-    """What one rank's messages meet on each tier under a protocol; traceable in the cluster's numbers.
-
-    Args:
-        cluster: with or without protocol tables.
-        protocol: a name, or `none` for latency and bandwidth alone.
-        family: of the algorithm.
-
-    Returns:
-        Latency per hop in seconds and bandwidth per rank in bytes/s for each tier, innermost first, and the
-        base latency of the collective in seconds. Channels are all in use, as they are for large messages.
-
-    Raises:
-        FabricError: a tier has a table without this protocol, or the protocol does not serve the family.
-    """
-    name = None if protocol == NONE else protocol
-    if name is not None:
-        check_protocol(cluster, cluster.tiers, name)
-    bandwidths, width = [], 1
-    for tier in cluster.tiers:
-        bandwidths.append(bandwidth_per_rank(tier, name, family, width))
-        width *= tier.fan_out
-    latencies = hop_latencies(cluster.tiers, name, family)
-    return jnp.stack(latencies), jnp.stack(bandwidths), base_latency(cluster.tiers, name, family)
-
-
 def terms_of(tier: Tier, protocol: str | None, family: Family) -> tuple[Protocol, Terms] | None:
     """A protocol and what a family pays under it; None where the tier has no table, or none is asked for.
 

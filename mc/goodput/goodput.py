@@ -45,9 +45,7 @@ class Goodput:
         restarting: from an interruption, once there are chips, until the job computes again.
         waiting: for chips, when there are no spares.
         interruptions_per_day: of all days, those of waiting too.
-        between_interruptions_s: seconds of running between two interruptions, on average.
         checkpoint_interval_s: seconds of computing between two checkpoints.
-        checkpoint_steps: how many steps these are; None if the time of a step was not given.
     """
 
     effective_ratio: float
@@ -56,9 +54,7 @@ class Goodput:
     restarting: float
     waiting: float
     interruptions_per_day: float
-    between_interruptions_s: float
     checkpoint_interval_s: float
-    checkpoint_steps: int | None
 
 
 def goodput(chips: int, failures: Failures, step_time: float | None = None) -> Goodput:
@@ -77,7 +73,7 @@ def goodput(chips: int, failures: Failures, step_time: float | None = None) -> G
     if step_time is not None and not step_time > 0:
         raise GoodputError(f"step_time: expected a time > 0; got {step_time}")
     between = failures.mean_between(chips)
-    interval, steps = _interval(failures, between, step_time)
+    interval = _interval(failures, between, step_time)
     x, d, r = (each / between for each in (interval, failures.checkpoint_write, failures.restart))
     work, loss = _of_running(x + d)
     counted = x / (x + d) if x + d > 0 else 1.0
@@ -90,19 +86,17 @@ def goodput(chips: int, failures: Failures, step_time: float | None = None) -> G
         restarting=(1 - waiting) * -math.expm1(-r),
         waiting=waiting,
         interruptions_per_day=(1 - waiting) * _DAY / between,
-        between_interruptions_s=between,
         checkpoint_interval_s=interval,
-        checkpoint_steps=steps,
     )
 
 
-def _interval(failures: Failures, between: float, step_time: float | None) -> tuple[float, int | None]:
+def _interval(failures: Failures, between: float, step_time: float | None) -> float:
     asked = failures.checkpoint_interval
     if step_time is None:
-        return (best_interval(failures.checkpoint_write, between) if asked is None else asked), None
+        return best_interval(failures.checkpoint_write, between) if asked is None else asked
     best = best_steps(failures.checkpoint_write, between, step_time)
     steps = best if asked is None else max(round(asked / step_time), 1)
-    return steps * step_time, steps
+    return steps * step_time
 
 
 def _of_running(length: float) -> tuple[float, float]:

@@ -22,7 +22,6 @@ from mc.inference.passes import Fabric as Fabric
 from mc.inference.passes import Model as Model
 from mc.inference.passes import Pass as Pass
 from mc.inference.queueing import batch_for_rate as batch_for_rate
-from mc.inference.queueing import mean_wait as mean_wait
 from mc.inference.queueing import place_wait as place_wait
 from mc.inference.queueing import waits as waits
 from mc.inference.rounds import WARM_UP as WARM_UP

@@ -5,8 +5,7 @@ whatever the laws. A replica that decodes B requests at once, each in W(B), serv
 it has the B for which that is λ.
 
 **Waiting for prefill.** Requests come at random (Poisson) and take S each; those of one place wait in a line, by Lindley's
-recursion W' = max(0, W + S − A) (Proc. Cambridge Phil. Soc. 48, 1952). Their mean wait is λE[S²]/(2(1 − λE[S])) (Pollaczek,
-Khinchine).
+recursion W' = max(0, W + S − A) (Proc. Cambridge Phil. Soc. 48, 1952).
 
 **Waiting for a place.** Of k places, n in use answer μ_n requests a second. With Poisson arrivals and exponential stays that is a
 birth and death chain, π_n ~ Π λ/μ_i, geometric beyond k: a request finds all places taken with P = Σ_{n≥k} π_n and then waits for
@@ -41,12 +40,6 @@ def batch_for_rate(rate: float, throughput: Callable[[int], float], at_once: int
         middle = (low + high) // 2
         low, high = (low, middle) if throughput(middle * at_once) >= rate else (middle, high)
     return high * at_once
-
-
-def mean_wait(rate: float, service: Floats) -> float:
-    """By Pollaczek and Khinchine; infinite if requests come faster than they are served."""
-    busy = rate * service.mean()
-    return rate * float(np.mean(service**2)) / (2 * (1 - busy)) if busy < 1 else np.inf
 
 
 def place_wait(rate: float, answered: Floats) -> tuple[float, float]:

@@ -18,8 +18,7 @@ What ranks send is the same for all. In a part of the model with k layers the ti
 
 `persistent` is a part's mean over micro-batches, drawn once per part and realisation; `transient`, of mean 1, is drawn per
 micro-batch and group. Neither has a closed form: both are tabulated once from 2,048 simulated layers of 16 micro-batches with a
-key of their own, so a change of skew or size moves the law smoothly. `direct_load` lets every token choose; the
-tests hold the tables to it.
+key of their own, so a change of skew or size moves the law smoothly. Tests hold the tables to tokens that all choose for themselves.
 
 With a `capacity_factor` each expert takes so many times the mean, rounded up. Beyond, tokens are dropped (`drop`), and F
 counts what is served over the mean of what was asked for; or all are served (`wait`), and the capacity changes nothing.
@@ -219,17 +218,6 @@ def node_load(
         visits = chosen.reshape(len(chosen), nodes, -1).any(axis=-1).mean(axis=0)
         found.append(visits.max() / visits.mean())
     return float(np.mean(found))
-
-
-def direct_load(rng: np.random.Generator, routing: Routing, layers: int, micro_batches: int) -> Loads:
-    """Loads with every token choosing for itself: the reference, tokens x experts for each of them."""
-    choice = routing.choice
-    counts = np.empty((layers, micro_batches, choice.experts))
-    log_popularity = np.concatenate(list(_popularity(rng, choice, routing.skew, layers)))
-    for layer, micro_batch in np.ndindex(layers, micro_batches):
-        scores = choice.scores(rng, log_popularity[layer], routing.tokens)
-        counts[layer, micro_batch] = (scores >= choice.needed(scores)).sum(axis=0)
-    return _loads(routing, counts)
 
 
 @lru_cache(maxsize=64)

@@ -50,12 +50,6 @@ class Parameters:
     mtp: int
     experts_of_a_layer: int
 
-    def per_layer(self, kind: str) -> int:
-        """All parameters of one layer of a kind."""
-        if kind == DENSE:
-            return self.attention + self.norms + self.dense_ffn
-        return self.attention + self.norms + self.router + self.shared + self.experts_of_a_layer * self.expert
-
 
 class Held(NamedTuple):
     """Parameters of one rank: those of its layers and ends, and those of its experts."""

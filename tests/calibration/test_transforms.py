@@ -1,4 +1,4 @@
-"""Figures with borders from coordinates without: round trips, borders, and volumes against slopes taken two ways."""
+"""Figures with borders from coordinates without: round trips and borders."""
 
 import jax
 import numpy as np
@@ -50,34 +50,6 @@ def test_borders_hold_wherever_a_fit_goes(config, parameters):
         slowdowns = [each.slowdown for each in states]
         assert slowdowns == sorted(slowdowns)
         assert slowdowns[0] == 1
-
-
-def test_log_determinant_is_that_of_slopes_and_of_differences(parameters):
-    z = np.random.default_rng(4).normal(size=(2, len(parameters)))
-    with jax.enable_x64(True):
-        found = np.asarray(parameters.transform.log_det(z))
-        for own, log_det in zip(z, found, strict=True):
-            slopes = np.asarray(jax.jacfwd(parameters.values)(own))
-            assert log_det == pytest.approx(np.linalg.slogdet(slopes)[1], abs=1e-9)
-            steps = 1e-5 * np.eye(len(own))
-            ahead, behind = (np.asarray(parameters.values(own + sign * steps)) for sign in (1, -1))
-            differences = ((ahead - behind) / 2e-5).T
-            assert log_det == pytest.approx(np.linalg.slogdet(differences)[1], abs=1e-5)
-
-
-def test_of_a_simplex_and_of_steps_it_is_the_closed_form(parameters):
-    items = parameters.items
-    with jax.enable_x64(True):
-        values = np.asarray(parameters.values(np.zeros(len(items))))
-        found = float(parameters.transform.log_det(np.zeros(len(items))))
-    at = {each.paths[0]: value for each, value in zip(items, values, strict=True)}
-    busy, jammed = at[f"{STATES}.busy.probability"], at[f"{STATES}.jammed.probability"]
-    collision, slow = at[PATHS[2]], at[PATHS[5]]
-    first, second = at[f"{STATES}.busy.slowdown"], at[f"{STATES}.jammed.slowdown"]
-    volumes = (busy, jammed, 1 - busy - jammed, collision, 1 - collision, slow, 1 - slow, at[PATHS[4]])
-    steps = (at[PATHS[3]] - 1, first - 1, second - first)
-    spreads = [each.spread for each in items]
-    assert found == pytest.approx(np.sum(np.log([*volumes, *steps, *spreads])), abs=1e-9)
 
 
 def test_intervals_of_parts_of_a_whole_lie_around_them(parameters):

@@ -1,7 +1,5 @@
 """Where ranks are, against nested lists of them."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from mc.fabric import (
     Variation,
     crossing,
     hops,
-    link_factors,
     unit_of,
 )
 from tests.fabric.grids import place
@@ -106,27 +103,6 @@ def test_a_large_cluster_takes_one_call():
     found = crossing(whole, *ranks)
     for tier, below in enumerate((1, 8, 16, 3072)):
         np.testing.assert_array_equal(found >= tier, ranks[0] // below != ranks[1] // below)
-
-
-def test_link_factors_multiply_and_are_traced():
-    whole = Cluster(
-        "v",
-        (
-            Tier("node", LINK, 2, variations=(Variation((1,), 0, 2.0, 0.5), Variation((5,), -1, 1.0, 0.1))),
-            Tier(
-                "rack", LINK, (2, 1), variations=(Variation((1,), 1, 3.0, 1.0), Variation((2,), 0, 1.0, 0.25))
-            ),
-            Tier("hall", LINK, 2),
-        ),
-    )
-    latency, bandwidth = link_factors(whole, 6)
-    np.testing.assert_allclose(latency, [[1, 1, 2, 2, 1, 1], [1, 1, 1, 1, 3, 3], [1] * 6])
-    np.testing.assert_allclose(
-        bandwidth, [[1, 1, 0.5, 0.5, 1, 0.1], [1, 1, 1, 1, 0.25, 0.25], [1] * 6], rtol=1e-6
-    )
-    gradient = jax.grad(lambda each: link_factors(each, 6)[0].sum())(whole)
-    assert float(gradient.tiers[0].variations[0].latency_factor) == 2.0
-    assert float(jnp.asarray(gradient.tiers[1].variations[1].latency_factor)) == 2 * 3.0
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,14 @@ from mc.fabric import (
     Terms,
     Tier,
     build_protocol,
-    links_under,
     protocols,
+)
+from mc.fabric.protocol_links import (
+    bandwidth_per_rank,
+    base_latency,
+    check_protocol,
+    hop_latencies,
+    terms_of,
 )
 
 
@@ -121,24 +127,29 @@ CLUSTER = Cluster(
 )
 
 
-def test_links_under_a_protocol():
-    latency, bandwidth, base = links_under(CLUSTER, "A", "ring")
+def test_what_messages_meet_under_a_protocol():
     # The third tier has no table and stays a line; eight ranks of a node share its cap of 200 GB/s.
-    assert latency.tolist() == pytest.approx([2e-6, 4e-6, 20e-6])
-    assert bandwidth.tolist() == pytest.approx([200e9, 25e9, 10e9])
-    assert float(base) == pytest.approx(9e-6)
-    latency, bandwidth, base = links_under(CLUSTER, "none", "tree")
-    assert latency.tolist() == pytest.approx([1e-6, 3e-6, 20e-6])
-    assert bandwidth.tolist() == pytest.approx([400e9, 50e9, 10e9])
-    assert float(base) == 0.0
+    tiers = CLUSTER.tiers
+    assert [float(each) for each in hop_latencies(tiers, "A", "ring")] == pytest.approx([2e-6, 4e-6, 20e-6])
+    found = [
+        bandwidth_per_rank(tier, "A", "ring", width) for tier, width in zip(tiers, (1, 8, 32), strict=True)
+    ]
+    assert [float(each) for each in found] == pytest.approx([200e9, 25e9, 10e9])
+    assert float(base_latency(tiers, "A", "ring")) == pytest.approx(9e-6)
+    assert [float(each) for each in hop_latencies(tiers, None, "tree")] == pytest.approx([1e-6, 3e-6, 20e-6])
+    found = [
+        bandwidth_per_rank(tier, None, "tree", width) for tier, width in zip(tiers, (1, 8, 32), strict=True)
+    ]
+    assert [float(each) for each in found] == pytest.approx([400e9, 50e9, 10e9])
+    assert float(base_latency(tiers, None, "tree")) == 0.0
 
 
-def test_links_under_a_protocol_are_differentiable():
-    def slope(efficiency):
+def test_bandwidths_under_a_protocol_are_differentiable():
+    def bandwidth(efficiency):
         tier = Tier("t", Link(1e-6, 1e9), 2, protocols=(Protocol("A", ring=Terms(efficiency=efficiency)),))
-        return links_under(Cluster("c", (tier,)), "A", "ring")[1][0]
+        return bandwidth_per_rank(tier, "A", "ring", 1)
 
-    assert float(jax.jit(jax.grad(slope))(jnp.asarray(0.5))) == pytest.approx(1e9)
+    assert float(jax.jit(jax.grad(bandwidth))(jnp.asarray(0.5))) == pytest.approx(1e9)
 
 
 def test_protocols_that_serve_a_family():
@@ -158,8 +169,12 @@ def test_protocols_that_serve_a_family():
     ],
 )
 def test_refusals(name, family, message):
+    def meet():
+        check_protocol(CLUSTER, CLUSTER.tiers, name)
+        return terms_of(CLUSTER.tiers[0], name, family)
+
     with pytest.raises(FabricError) as caught:
-        links_under(CLUSTER, name, family)
+        meet()
     assert str(caught.value) == message
 
 

@@ -12,7 +12,6 @@ from mc.config import SpeculationConfig
 from mc.inference import (
     ServingError,
     batch_for_rate,
-    mean_wait,
     place_wait,
     steps_of_answers,
     tokens_per_step,
@@ -34,15 +33,13 @@ def test_waits_are_those_of_the_recursion(service, gaps):
 
 @pytest.mark.parametrize("cv", [0.0, 1.0])
 def test_mean_wait_of_a_queue(cv):
-    """M/D/1 and M/M/1 at 60 % load, from 4,000 runs after warm-up; six standard errors are 1e-9 both ways."""
+    """By Pollaczek and Khinchine, M/D/1 and M/M/1 at 60 % load: 4,000 runs after warm-up; six standard errors are 1e-9 both ways."""
     rng = np.random.default_rng(5)
     shape = (4000, 400)
     service = rng.exponential(1.0, shape) if cv else np.ones(shape)
     found = waits(service, rng.exponential(1 / 0.6, shape))[:, -1]
     exact = 0.6 * (1 + cv**2) / (2 * 0.4)
-    assert mean_wait(0.6, np.array([1.0])) == pytest.approx(0.6 / 0.8)
     assert abs(found.mean() - exact) < 6.1 * found.std() / np.sqrt(found.size)
-    assert mean_wait(1.5, np.array([1.0])) == np.inf
 
 
 @given(st.integers(1, 60), st.floats(0.01, 0.98))

@@ -9,9 +9,11 @@ from scipy import stats
 from mc.delays import Constant, draw
 from mc.parallel.routing_choice import Choice
 from mc.training.routing import (
+    Loads,
     Routing,
     RoutingError,
-    direct_load,
+    _loads,
+    _popularity,
     load_law,
     routing_of,
 )
@@ -19,6 +21,17 @@ from mc.training.routing import _table as table
 from mc.training.routing_counts import draw_counts
 from tests.parallel.plans import GPT, plan, shipped
 from tests.stats import assert_fraction, assert_mean, assert_same_law
+
+
+def direct_load(rng: np.random.Generator, routing: Routing, layers: int, micro_batches: int) -> Loads:
+    """Loads with every token choosing for itself: tokens x experts for each of them."""
+    choice = routing.choice
+    counts = np.empty((layers, micro_batches, choice.experts))
+    log_popularity = np.concatenate(list(_popularity(rng, choice, routing.skew, layers)))
+    for layer, micro_batch in np.ndindex(layers, micro_batches):
+        scores = choice.scores(rng, log_popularity[layer], routing.tokens)
+        counts[layer, micro_batch] = (scores >= choice.needed(scores)).sum(axis=0)
+    return _loads(routing, counts)
 
 
 def law_of_fullest(balls: int, boxes: int) -> np.ndarray:

@@ -104,10 +104,10 @@ def _vectors(model) -> int:
     count = parameters(model)
     found = 0
     for kind in model.layer_kinds:
-        active = count.per_layer(kind)
+        network = count.dense_ffn
         if kind == MOE:
-            active -= (model.experts.count - model.experts.top_k) * count.expert
-        found += active - _matrices(model, kind)
+            network = count.router + count.shared + model.experts.top_k * count.expert
+        found += count.attention + count.norms + network - _matrices(model, kind)
     return found
 
 
