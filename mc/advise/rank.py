@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import jax
 
-from mc.advise.search import Evaluated
+from mc.advise.evaluated import Evaluated
 from mc.config import ExperimentConfig
 from mc.estimate import Estimate, mean_estimate, quantile_estimate
 from mc.experiment.run_training import draw_training

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mc.advise.search import STEP_TIME, Evaluated, Objective, SearchResult, plans_in, search
+from mc.advise.evaluated import STEP_TIME, Evaluated, Objective, SearchResult
+from mc.advise.search import plans_in, search
 from mc.config import ExperimentConfig
 from mc.energy import EnergyError, Facility, StepEnergy, chips_within, design
 from mc.experiment.energy import plan_energy, unit

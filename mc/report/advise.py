@@ -14,8 +14,8 @@ from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture
 from mc.report.times import duration
 
 if TYPE_CHECKING:
+    from mc.advise.evaluated import Evaluated, SearchResult
     from mc.advise.rank import Drawn
-    from mc.advise.search import Evaluated, SearchResult
     from mc.advise.worth import Worths
 
 _BLUE, _ORANGE = COLOURS[:2]
