@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from experiments.published.predict import Case, chip_of
 from mc.config.names import FORMATS
 from mc.training import Breakdown, Chip, Efficiency, Times, times_of
+from mc.training.pass_times import PASSES
 from mc.training.replicas import meeting
-from mc.training.times import PASSES
 
 # One row's error that counts as one, and from which on errors count linearly rather than squared.
 ROW_ERROR, SOFT = 0.04, 1.5

@@ -31,8 +31,8 @@ from mc.fabric.protocol import Correction
 from mc.parallel import Content, Group, Groups, Plan, contents
 from mc.parallel.plan import DUALPIPE
 from mc.training.arithmetic import Number
+from mc.training.pass_times import Piece
 from mc.training.prices import FREE, Price
-from mc.training.times import Piece
 from mc.transformer import DENSE, MOE, Transformer
 
 Floats = NDArray[np.float64]

@@ -28,7 +28,7 @@ from mc.advise.noisy import PEAK, Aim, descend, of_barriers, of_transformer
 from mc.config import ExperimentConfig
 from mc.document import did_you_mean
 from mc.energy import EnergyError, StepEnergy, design
-from mc.experiment.build_training import QuietStep, build_quiet
+from mc.experiment.quiet_step import QuietStep, build_quiet
 from mc.fabric import Cluster, build_cluster
 from mc.parallel import Group
 from mc.training import Chip, ClusterPrices, ManyPrices, Price, build_prices, evaluate_many

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from mc.config import ExperimentConfig
 from mc.config.axes import axes_of, cut
 from mc.config.plan import DIMENSIONS, PlanConfig
-from mc.config.plan_checks import FOLDED
+from mc.config.plan_sizes import FOLDED
 from mc.config.recompute import Recompute
 from mc.errors import InputError
 from mc.transformer import Transformer, build_transformer

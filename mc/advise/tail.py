@@ -19,8 +19,8 @@ from mc.config.figures import Figure, figures, with_figures
 from mc.energy import EnergyError
 from mc.errors import InputError
 from mc.estimate import Estimate
-from mc.experiment.build_training import QuietStep, build_quiet
 from mc.experiment.energy import plan_energy
+from mc.experiment.quiet_step import QuietStep, build_quiet
 from mc.sensitivity import Elasticity, Sensitivity, sensitivity
 from mc.training import computing
 

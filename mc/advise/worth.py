@@ -25,7 +25,7 @@ from mc.advise.checks import check_step
 from mc.config import ExperimentConfig
 from mc.config.axes import Axes
 from mc.errors import InputError
-from mc.experiment.build_training import QuietStep, build_quiet
+from mc.experiment.quiet_step import QuietStep, build_quiet
 from mc.fabric import Cluster, build_cluster
 from mc.parallel import Group
 from mc.training import Chip, ClusterPrices, Price, build_prices, evaluate

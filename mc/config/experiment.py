@@ -18,7 +18,8 @@ from mc.config.mitigation_checks import Asked, mitigation_problems
 from mc.config.mitigations import MitigationsConfig
 from mc.config.names import Method, SchemaVersion
 from mc.config.plan import FOR_EVERY_MODEL, PlanConfig
-from mc.config.plan_checks import plan_problems, resolved_dp
+from mc.config.plan_checks import plan_problems
+from mc.config.plan_sizes import resolved_dp
 from mc.config.protocol import AUTO, NONE
 from mc.config.quantities import Probability
 from mc.config.serving import ServingConfig

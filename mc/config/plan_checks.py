@@ -3,104 +3,23 @@
 Plain integers; a plan that passes can be built (`mc.parallel`). Whether it fits into memory is another question.
 """
 
-import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
-
 from mc.config.axes import axes_of, cut
 from mc.config.plan import SPREAD, PlanConfig, RoutingConfig
+from mc.config.plan_sizes import (
+    FOLDED,
+    REPLICAS,
+    ExpertsShape,
+    Found,
+    Shape,
+    Sizes,
+    all_divisors,
+    either,
+    near,
+    nearest,
+)
 from mc.config.recompute import parts_of
 
-Path = tuple[str | int, ...]
-Found = Iterator[tuple[Path, str]]
-FOLDED = frozenset({"tp", "cp", "dp"})
-REPLICAS = frozenset({"cp", "dp"})
-
-
-class ExpertsShape(Protocol):
-    """What the checks need to know of experts; `ExpertsConfig` has it."""
-
-    @property
-    def count(self) -> int:
-        """How many."""
-        ...
-
-    @property
-    def ffn(self) -> int:
-        """Width."""
-        ...
-
-    @property
-    def shared_ffn(self) -> int:
-        """Width of those that every token visits."""
-        ...
-
-
-class Shape(Protocol):
-    """What the checks need to know of a model; `TransformerConfig` has it, and what is built of it."""
-
-    @property
-    def layers(self) -> int:
-        """How many."""
-        ...
-
-    @property
-    def heads(self) -> int:
-        """Of queries."""
-        ...
-
-    @property
-    def kv_heads(self) -> int:
-        """Of keys and values."""
-        ...
-
-    @property
-    def mla(self) -> object | None:
-        """Latent attention, if it has that."""
-        ...
-
-    @property
-    def ffn(self) -> int | None:
-        """Width."""
-        ...
-
-    @property
-    def experts(self) -> ExpertsShape | None:
-        """If it has some."""
-        ...
-
-
 _BALANCED = RoutingConfig()
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """What the checks go by: the plan, the model, and the sizes that follow."""
-
-    plan: PlanConfig
-    model: Shape
-    ranks: int
-    dp: int
-
-    @property
-    def dimensions(self) -> list[tuple[str, int]]:
-        sizes = {"tp": self.plan.tp, "cp": self.plan.cp, "dp": self.dp, "pp": self.plan.pp}
-        return [(name, sizes[name]) for name in self.plan.order]
-
-    @property
-    def parts(self) -> int:
-        return self.plan.pp * self.plan.chunks
-
-    def at(self, *names: str) -> Path:
-        """The first of some keys that the plan has, since one that is left out has no place in a file."""
-        given = [name for name in names if name in self.plan.model_fields_set]
-        return (given[0] if given else names[0],)
-
-    def fits(self, name: str, values: Iterable[int]) -> list[int]:
-        """Those of some values of tp, cp or pp that divide the ranks beside the other two."""
-        others = math.prod(getattr(self.plan, each) for each in ("tp", "cp", "pp") if each != name)
-        return [each for each in values if self.ranks % (others * each) == 0]
 
 
 def plan_problems(plan: PlanConfig, model: Shape, ranks: int, whole: str) -> Found:
@@ -112,7 +31,7 @@ def plan_problems(plan: PlanConfig, model: Shape, ranks: int, whole: str) -> Fou
         ranks: how many take part.
         whole: who has so many: `the cluster` or `the plan`.
     """
-    sizes = _Sizes(plan, model, ranks, plan.dp or max(1, ranks // (plan.tp * plan.cp * plan.pp)))
+    sizes = Sizes(plan, model, ranks, plan.dp or max(1, ranks // (plan.tp * plan.cp * plan.pp)))
     yield from _given(plan)
     mismatch = [*_product(sizes, whole)]
     wrong = [*_tensor(sizes)]
@@ -132,26 +51,6 @@ def plan_problems(plan: PlanConfig, model: Shape, ranks: int, whole: str) -> Fou
         yield from _sharding(sizes)
 
 
-def resolved_dp(plan: PlanConfig, ranks: int) -> int:
-    """How many replicas a plan without problems has."""
-    return plan.dp or ranks // (plan.tp * plan.cp * plan.pp)
-
-
-def layer_counts(plan: PlanConfig, layers: int) -> tuple[int, ...]:
-    """How many layers each part of the pipeline has, in the order of the model; for a plan without problems."""
-    parts = plan.pp * plan.chunks
-    asked = plan.layers_per_stage
-    if isinstance(asked, tuple):
-        return asked
-    if plan.balance_ends:
-        each = (layers + 2) // parts
-        return (each - 1, *(each,) * (parts - 2), each - 1)
-    each, rest = divmod(layers, parts)
-    # The remainder goes to the middle, since the ends have the embedding and the loss.
-    first = (parts - rest) // 2
-    return tuple(each + (first <= place < first + rest) for place in range(parts))
-
-
 def _given(plan: PlanConfig) -> Found:
     if plan.global_batch is None:
         yield ("global_batch",), "expected sequences per step, since the model is a transformer; got none"
@@ -162,7 +61,7 @@ def _given(plan: PlanConfig) -> Found:
         yield ("algorithm",), f"{text}; got `{plan.algorithm}`"
 
 
-def _product(sizes: _Sizes, whole: str) -> Found:
+def _product(sizes: Sizes, whole: str) -> Found:
     plan, ranks = sizes.plan, sizes.ranks
     known = plan.tp * plan.cp * plan.pp
     text = f"tp {plan.tp} x cp {plan.cp} x pp {plan.pp}"
@@ -171,7 +70,7 @@ def _product(sizes: _Sizes, whole: str) -> Found:
             return
         below = ranks // known * known
         others = [f"{each:,}" for each in (below, below + known if whole == "the plan" else 0) if each]
-        advice = f"; ranks = {_or(others)} would do" if others else ""
+        advice = f"; ranks = {either(others)} would do" if others else ""
         culprits = [name for name in ("pp", "cp", "tp") if ranks % getattr(plan, name)]
         yield (
             sizes.at("ranks", *culprits, "pp", "tp", "cp"),
@@ -184,11 +83,11 @@ def _product(sizes: _Sizes, whole: str) -> Found:
     others = [f"dp = {ranks // known:,}"] if ranks % known == 0 else []
     if product < ranks or whole == "the plan":
         others.append(f"ranks = {product:,}")
-    advice = f"; {_or(others)} would do" if others else ""
+    advice = f"; {either(others)} would do" if others else ""
     yield ("dp",), f"{text} x dp {plan.dp} = {product:,}, {whole} has {ranks:,}{advice}"
 
 
-def _tensor(sizes: _Sizes) -> Found:
+def _tensor(sizes: Sizes) -> Found:
     plan, model = sizes.plan, sizes.model
     tp, heads, kv_heads = plan.tp, model.heads, model.kv_heads
     widths = {"ffn": model.ffn or 0}
@@ -203,22 +102,22 @@ def _tensor(sizes: _Sizes) -> Found:
         return
     fit = [
         each
-        for each in _all_divisors(heads)
+        for each in all_divisors(heads)
         if (model.mla is not None or kv_heads % each == 0 or each % kv_heads == 0)
         and not any(width % each for width in widths.values())
     ]
-    yield ("tp",), f"expected a divisor {' and '.join(reasons)}; got {tp}{_near(sizes.fits('tp', fit), tp)}"
+    yield ("tp",), f"expected a divisor {' and '.join(reasons)}; got {tp}{near(sizes.fits('tp', fit), tp)}"
 
 
-def _sequence(sizes: _Sizes, *, sequence_parallel: bool) -> Found:
+def _sequence(sizes: Sizes, *, sequence_parallel: bool) -> Found:
     plan, length = sizes.plan, sizes.plan.sequence_length
     if length is None:
         return
     if plan.cp > 1 and length % (2 * plan.cp):
         text = "expected 2 x cp to divide the sequence, of which each rank has a piece from either half"
-        fit = sizes.fits("cp", [each // 2 for each in _all_divisors(length) if each % 2 == 0])
+        fit = sizes.fits("cp", [each // 2 for each in all_divisors(length) if each % 2 == 0])
         quotient = f"{length:,} / (2 x {plan.cp}) = {length / (2 * plan.cp):g}"
-        yield ("cp",), f"{text}; {quotient}{_near(fit, plan.cp)}"
+        yield ("cp",), f"{text}; {quotient}{near(fit, plan.cp)}"
     elif sequence_parallel and plan.tp > 1 and length % (plan.cp * plan.tp):
         text = "expected cp x tp to divide the sequence with `sequence_parallel`"
         quotient = f"{length:,} / (cp {plan.cp} x tp {plan.tp}) = {length / (plan.cp * plan.tp):g}"
@@ -226,7 +125,7 @@ def _sequence(sizes: _Sizes, *, sequence_parallel: bool) -> Found:
         yield path, f"{text}; {quotient}; `sequence_parallel: false` would do"
 
 
-def _experts(sizes: _Sizes, *, folded: bool) -> Found:
+def _experts(sizes: Sizes, *, folded: bool) -> Found:
     plan, experts = sizes.plan, sizes.model.experts
     if experts is not None:
         yield from _expert_ranks(sizes, experts, folded=folded)
@@ -240,25 +139,25 @@ def _experts(sizes: _Sizes, *, folded: bool) -> Found:
         yield ("dispatcher",), f"expected none, since the model has no experts; got `{plan.dispatcher}`"
 
 
-def _expert_ranks(sizes: _Sizes, experts: ExpertsShape, *, folded: bool) -> Found:
+def _expert_ranks(sizes: Sizes, experts: ExpertsShape, *, folded: bool) -> Found:
     plan = sizes.plan
     ranks, mine = plan.tp * plan.cp * sizes.dp, plan.etp * plan.ep
     # Whoever does not know the ranks takes any number of them.
     fits_ranks = not folded or ranks % mine == 0
     reasons = [] if experts.count % plan.ep == 0 else [f"a divisor of the {experts.count} experts"]
     if experts.ffn % plan.etp:
-        fit = [each for each in _all_divisors(experts.ffn) if not folded or ranks % (each * plan.ep) == 0]
+        fit = [each for each in all_divisors(experts.ffn) if not folded or ranks % (each * plan.ep) == 0]
         text = f"expected a divisor of an expert's ffn, {experts.ffn:,}"
-        yield ("etp",), f"{text}; got {plan.etp}{_near(fit, plan.etp)}"
+        yield ("etp",), f"{text}; got {plan.etp}{near(fit, plan.etp)}"
     if not fits_ranks:
         text = (
             f"etp {plan.etp} x ep {plan.ep} = {mine:,} to divide tp {plan.tp} x cp {plan.cp} x dp {sizes.dp}"
         )
         reasons.append(f"{text} = {ranks:,}")
     if reasons:
-        fit = [each for each in _all_divisors(experts.count) if not folded or ranks % (each * plan.etp) == 0]
+        fit = [each for each in all_divisors(experts.count) if not folded or ranks % (each * plan.etp) == 0]
         path = sizes.at("ep", "etp")
-        yield path, f"expected {' and '.join(reasons)}; got ep {plan.ep}{_near(fit, plan.ep)}"
+        yield path, f"expected {' and '.join(reasons)}; got ep {plan.ep}{near(fit, plan.ep)}"
     elif folded:
         axes = axes_of(sizes.dimensions, FOLDED)
         parts = ((1, plan.etp), (plan.etp, plan.ep), (mine, ranks // mine))
@@ -271,7 +170,7 @@ def _expert_ranks(sizes: _Sizes, experts: ExpertsShape, *, folded: bool) -> Foun
             )
 
 
-def _batch(sizes: _Sizes, total: int) -> Found:
+def _batch(sizes: Sizes, total: int) -> Found:
     plan = sizes.plan
     at_once = sizes.dp * plan.micro_batch
     if total % at_once == 0:
@@ -281,11 +180,11 @@ def _batch(sizes: _Sizes, total: int) -> Found:
     yield (
         ("global_batch",),
         f"expected whole micro-batches; {total:,} / (dp {sizes.dp} x micro_batch {plan.micro_batch}) = "
-        f"{total / at_once:g}; {_or(others)} would do",
+        f"{total / at_once:g}; {either(others)} would do",
     )
 
 
-def _layers(sizes: _Sizes) -> Found:
+def _layers(sizes: Sizes) -> Found:
     plan, layers, parts = sizes.plan, sizes.model.layers, sizes.parts
     asked = plan.layers_per_stage
     text = f"pp {plan.pp}" if plan.chunks == 1 else f"pp {plan.pp} x chunks {plan.chunks} = {parts}"
@@ -313,14 +212,14 @@ def _layers(sizes: _Sizes) -> Found:
         others = [f"`layers_per_stage: {SPREAD}`"]
         if (layers + 2) % parts == 0 and parts > 2:
             others.append(f"`balance_ends: true` ({layers} + 2 = {parts} x {(layers + 2) // parts})")
-        fit = [each // plan.chunks for each in _all_divisors(layers) if each % plan.chunks == 0]
-        if near := _nearest(sizes.fits("pp", fit), plan.pp):
-            others.append(f"pp = {near}")
+        fit = [each // plan.chunks for each in all_divisors(layers) if each % plan.chunks == 0]
+        if others_of_pp := nearest(sizes.fits("pp", fit), plan.pp):
+            others.append(f"pp = {others_of_pp}")
         uneven = f"{layers} layers / {divided} = {layers / parts:g}"
-        yield sizes.at("pp", "chunks"), f"expected whole layers; {uneven}; {_or(others)} would do"
+        yield sizes.at("pp", "chunks"), f"expected whole layers; {uneven}; {either(others)} would do"
 
 
-def _schedule(sizes: _Sizes, batches: int | None) -> Found:
+def _schedule(sizes: Sizes, batches: int | None) -> Found:
     plan, pp = sizes.plan, sizes.plan.pp
     count = f"global_batch / (dp x micro_batch) = {batches} micro-batches"
     if plan.schedule == "interleaved":
@@ -342,7 +241,7 @@ def _schedule(sizes: _Sizes, batches: int | None) -> Found:
             yield ("schedule",), f"{text}; got {count}"
 
 
-def _recompute(sizes: _Sizes) -> Found:
+def _recompute(sizes: Sizes) -> Found:
     plan, model = sizes.plan, sizes.model
     parts = parts_of(plan.recompute)
     missing = {
@@ -358,7 +257,7 @@ def _recompute(sizes: _Sizes) -> Found:
         yield ("recompute_layers",), f"{text}; got {plan.recompute_layers}"
 
 
-def _sharding(sizes: _Sizes) -> Found:
+def _sharding(sizes: Sizes) -> Found:
     plan, asked = sizes.plan, sizes.plan.zero_group
     if asked is None:
         return
@@ -367,7 +266,7 @@ def _sharding(sizes: _Sizes) -> Found:
         yield ("zero_group",), f"expected `zero` 1, 2 or 3 with it, since nothing is sharded; got {asked}"
     elif replicas % asked:
         text = f"expected a divisor of cp {plan.cp} x dp {sizes.dp} = {replicas:,}"
-        yield ("zero_group",), f"{text}; got {asked}{_near(_all_divisors(replicas), asked)}"
+        yield ("zero_group",), f"{text}; got {asked}{near(all_divisors(replicas), asked)}"
     elif cut(axes_of(sizes.dimensions, REPLICAS), 1, asked) is None:
         text = "expected a group on the borders of cp and dp, between which the stages lie"
         yield ("zero_group",), f"{text}; got {asked}"
@@ -376,24 +275,3 @@ def _sharding(sizes: _Sizes) -> Found:
         if shard % mine and mine % shard:
             text = f"expected tp {plan.tp} x zero_group {asked} = {shard} to be a multiple or a divisor"
             yield ("zero_group",), f"{text} of etp {plan.etp} x ep {plan.ep} = {mine}"
-
-
-def _all_divisors(number: int) -> list[int]:
-    small = [each for each in range(1, math.isqrt(number) + 1) if number % each == 0]
-    return sorted({*small, *(number // each for each in small)})
-
-
-def _near(fit: list[int], wanted: int) -> str:
-    """The nearest below and above, that would do."""
-    near = _nearest(fit, wanted)
-    return f"; {near} would do" if near else ""
-
-
-def _nearest(fit: list[int], wanted: int) -> str:
-    below = [each for each in fit if each < wanted][-1:]
-    above = [each for each in fit if each > wanted][:1]
-    return _or([f"{each:,}" for each in (*below, *above)])
-
-
-def _or(texts: list[str]) -> str:
-    return " or ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else "".join(texts)

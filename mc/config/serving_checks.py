@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mc.config.plan_checks import Path, Shape
+from mc.config.plan_sizes import Path, Shape
 from mc.config.requests import mean_length
 from mc.config.serving import LayoutConfig, ServingConfig
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from mc.config import ExperimentConfig
 from mc.energy import Facility, StepEnergy, chips_within, design, step_energy
 from mc.errors import InputError
-from mc.experiment.build_training import build_quiet
 from mc.experiment.plan_traffic import plan_flops, plan_traffic
+from mc.experiment.quiet_step import build_quiet
 from mc.experiment.scale import at_size
 from mc.parallel import Plan, build_plan
 from mc.training import computing

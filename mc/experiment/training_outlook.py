@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig
 from mc.errors import InputError
-from mc.experiment.build_training import build_quiet
+from mc.experiment.quiet_step import build_quiet
 from mc.experiment.scale import Mode, scale
 from mc.parallel import build_plan
 

@@ -8,7 +8,8 @@ from mc.config import ExperimentConfig
 from mc.config.axes import Axes, axes_of, cut, joined
 from mc.config.names import FORMAT_BYTES
 from mc.config.plan import DocumentsConfig, FormatsConfig, OverlapConfig, PlanConfig, RoutingConfig
-from mc.config.plan_checks import FOLDED, REPLICAS, layer_counts, plan_problems, resolved_dp
+from mc.config.plan_checks import plan_problems
+from mc.config.plan_sizes import FOLDED, REPLICAS, layer_counts, resolved_dp
 from mc.config.recompute import Recompute
 from mc.errors import InputError
 from mc.parallel.group import Group

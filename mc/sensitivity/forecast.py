@@ -26,7 +26,7 @@ from mc.config.mitigations import MitigationsConfig
 from mc.config.posterior import PosteriorConfig
 from mc.estimate import QUANTILES
 from mc.experiment.build import build, stages_of
-from mc.experiment.build_training import build_quiet
+from mc.experiment.quiet_step import build_quiet
 from mc.experiment.run import draw_steps
 from mc.fabric import build_cluster
 from mc.results import ModelIntervals, RunResult

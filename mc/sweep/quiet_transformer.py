@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mc.config import ExperimentConfig
 from mc.estimate import Estimate
 from mc.experiment.build_serving import serve
-from mc.experiment.build_training import build_quiet
+from mc.experiment.quiet_step import build_quiet
 from mc.experiment.run_training import summary_of
 from mc.fabric import build_cluster
 from mc.parallel import Group as Ranks

@@ -35,6 +35,7 @@ from mc.training.lockstep import Lockstep as Lockstep
 from mc.training.lockstep import lockstep as lockstep
 from mc.training.operations import Operations as Operations
 from mc.training.operations import operations as operations
+from mc.training.pass_times import Times as Times
 from mc.training.prices import AbstractPrices as AbstractPrices
 from mc.training.prices import ClusterPrices as ClusterPrices
 from mc.training.prices import ManyPrices as ManyPrices
@@ -59,7 +60,6 @@ from mc.training.slowness import RankNoise as RankNoise
 from mc.training.slowness import fit_curve as fit_curve
 from mc.training.slowness import tabulate_slowness as tabulate_slowness
 from mc.training.tables import QuantileTable as QuantileTable
-from mc.training.times import Times as Times
 from mc.training.times import times_of as times_of
 from mc.training.unit_noise import UnitNoise as UnitNoise
 from mc.training.work import LinksNow as LinksNow

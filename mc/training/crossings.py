@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mc.parallel import Content, Group, Message, Plan, contents, messages
+from mc.training.pass_times import FORWARD, INPUT, PASSES, PassTime
 from mc.training.prices import AbstractPrices
-from mc.training.times import FORWARD, INPUT, PASSES, PassTime
 from mc.transformer import Transformer
 
 Tier = Callable[[Group], int]

@@ -17,9 +17,10 @@ from mc.parallel import Plan
 from mc.pipeline import Finish, by_kind, critical, levels_of
 from mc.training.arithmetic import Number, maximum, minimum
 from mc.training.efficiency import Chip
+from mc.training.pass_times import FORWARD, INPUT, PASSES, ROUTED, WEIGHT, PartTimes, PassTime, Times
 from mc.training.prices import AbstractPrices
 from mc.training.replicas import Ending, Meeting, ending, free_part, meeting
-from mc.training.times import FORWARD, INPUT, PASSES, ROUTED, WEIGHT, PartTimes, PassTime, Times, times_of
+from mc.training.times import times_of
 from mc.transformer import Transformer
 
 # Of the step, in the order of the waterfall.

@@ -23,9 +23,10 @@ from mc.training.arithmetic import largest, positive
 from mc.training.efficiency import Chip, build_chip
 from mc.training.evaluate import Breakdown, evaluate
 from mc.training.lockstep import Lockstep
+from mc.training.pass_times import FORWARD, INPUT, PASSES, SPLIT, WEIGHT, PartTimes, PassTime, Times
 from mc.training.prices import AbstractPrices, Price
 from mc.training.replicas import ending, optimizer_time
-from mc.training.times import FORWARD, INPUT, PASSES, SPLIT, WEIGHT, PartTimes, PassTime, Times, times_of
+from mc.training.times import times_of
 from mc.transformer import Transformer
 
 # Ranks of one kind are as many that nothing tells apart.

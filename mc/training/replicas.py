@@ -29,8 +29,8 @@ from mc.parallel import Plan, distinct_stages, held_parts
 from mc.parallel.memory import MOMENTS
 from mc.training.arithmetic import Number, largest, maximum, positive
 from mc.training.efficiency import Chip
+from mc.training.pass_times import PASSES, Times
 from mc.training.prices import AbstractPrices
-from mc.training.times import PASSES, Times
 from mc.transformer import Transformer
 
 # Dimensions whose messages are of replicas.

@@ -6,7 +6,7 @@ import pytest
 
 from mc.config import load_experiment
 from mc.experiment import run
-from mc.experiment.build_training import build_quiet
+from mc.experiment.quiet_step import build_quiet
 from mc.experiment.training_draws import draws_of_training
 from mc.experiment.training_noise import persistent_factors
 from mc.training import batch_of, pipelines

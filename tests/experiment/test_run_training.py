@@ -11,7 +11,7 @@ import mc.experiment.training_draws as training_draws
 from mc.cli.app import main
 from mc.config import load_experiment
 from mc.experiment import run
-from mc.experiment.build_training import build_quiet
+from mc.experiment.quiet_step import build_quiet
 from mc.report import run_json
 from mc.results import read_run, write_run
 from tests.stats import assert_fraction, assert_same_law

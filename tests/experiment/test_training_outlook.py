@@ -4,7 +4,7 @@ import pytest
 
 from mc.config import load_experiment
 from mc.errors import InputError
-from mc.experiment.build_training import build_quiet
+from mc.experiment.quiet_step import build_quiet
 from mc.experiment.training_outlook import plan_curves, plan_saturation, sizes_of_plan
 from tests.experiment.test_scale import FREE
 
