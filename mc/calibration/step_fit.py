@@ -32,6 +32,7 @@ from mc.calibration.step_descent import (
     descents,
 )
 from mc.calibration.step_model import StepModel, StepRun
+from mc.calibration.step_runs import thinned
 from mc.calibration.step_scores import SHOWN, RunScore, check_runs, scored
 from mc.config import ExperimentConfig
 from mc.experiment.build import compute_time
@@ -41,6 +42,8 @@ from mc.units import format_quantity
 _IMPOSSIBLE = 1e4
 _MODEL_DRAWS = 60
 _INTERVAL_DRAWS = 4000
+# By so much no guess of what a rank computes is off, but one unit among others is.
+_GUESS = 300.0
 # What a rank computes, over the least median of a run, where descents may begin.
 _NEAR = (0.4, 1.0)
 # Two figures are known together only where each is this much less known, and by no less than this.
@@ -64,6 +67,7 @@ class StepsFit:
         log_likelihood: of all steps that were fitted.
         convergence: how it ended.
         others: where other descents ended whose figures are nearly as likely: by how much less in the logarithm, and coordinates.
+        measured: how many steps there were, which may be more than were fitted.
     """
 
     config: ExperimentConfig
@@ -74,6 +78,7 @@ class StepsFit:
     log_likelihood: float
     convergence: Convergence
     others: tuple[tuple[float, NDArray[np.float64]], ...] = ()
+    measured: int = 0
 
     @property
     def calibrated(self) -> ExperimentConfig:
@@ -142,6 +147,12 @@ class StepsFit:
                     )
                     pairs = tuple(each for each in pairs if {place, slow} != set(each[:2]))
         found += [self._other(less, z, names) for less, z in self.others]
+        used = sum(len(each.run.times) for each in self.scores)
+        if used < self.measured:
+            found.append(
+                f"Of {self.measured:,} steps {used:,} were taken, evenly spaced in each run: so many say what can be known, and the "
+                "intervals are theirs."
+            )
         return [*replace(self.known, pairs=pairs).sentences(names), *found]
 
     def _other(self, less: float, z: NDArray[np.float64], names: Sequence[str]) -> str:
@@ -217,6 +228,8 @@ def fit_runs(
         CalibrationError: times that are none, too few, or that the experiment cannot have.
     """
     check_runs([*runs, *held_out])
+    measured = sum(len(run.times) for run in (*runs, *held_out))
+    runs, held_out = (thinned(each) for each in (runs, held_out))
     with jax.enable_x64(True):
         model = StepModel(config, parameters, tuple(run.ranks for run in runs))
         times = [jnp.asarray(run.times) for run in runs]
@@ -253,6 +266,7 @@ def fit_runs(
                 "expected step times that the experiment can have; they are impossible under all figures tried: check the "
                 "model's compute time, units and ranks"
             )
+        _check_guess(own, own.back(jnp.asarray(best)), runs)
         _, slope = value_and_slope(best)
         bent = np.asarray(jax.jacfwd(own.back)(jnp.asarray(best)))
         z = np.asarray(own.back(jnp.asarray(best)))
@@ -275,9 +289,25 @@ def fit_runs(
                 taken < steps + LAST_STEPS,
             ),
             others,
+            measured,
         )
     every, is_held = [*runs, *held_out], [False] * len(runs) + [True] * len(held_out)
     return replace(found, scores=tuple(scored(every, is_held, found.quantiles)))
+
+
+def _check_guess(own: StepCoordinates, z: Any, runs: Sequence[StepRun]) -> None:
+    """Refuses times of another unit than the experiment's: nobody guesses so badly what a rank computes."""
+    place, item = own.computing
+    if item is None:
+        return
+    value = float(own.parameters.values(z)[place])
+    if not item.center / _GUESS < value < item.center * _GUESS:
+        said, found = (format_quantity(each, item.dimension, digits=3) for each in (item.center, value))
+        where = f"{runs[0].source}: " if runs[0].source else ""
+        raise CalibrationError(
+            f"{where}expected step times near those of the experiment, which has {short_name(item)} {said}; got steps that make it "
+            f"{found}: are both in one unit? If so, begin nearer with `--set`"
+        )
 
 
 def _places(

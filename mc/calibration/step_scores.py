@@ -87,7 +87,8 @@ def check_runs(runs: Sequence[StepRun]) -> None:
     """
     times = np.concatenate([run.times for run in runs]) if runs else np.zeros(0)
     if len(times) < _LEAST_ROWS:
-        raise CalibrationError(f"expected {_LEAST_ROWS} step times or more; got {len(times)}")
+        where = f"{runs[0].source}: " if runs and runs[0].source else ""
+        raise CalibrationError(f"{where}expected {_LEAST_ROWS} step times or more; got {len(times)}")
     for run in runs:
         where = f"{run.source}: " if run.source else ""
         wrong = run.times[~(np.isfinite(run.times) & (run.times > 0))]
@@ -100,8 +101,11 @@ def check_runs(runs: Sequence[StepRun]) -> None:
                 f"{where}expected step times that vary; got {run.times[0]:g} s for all {len(run.times)}"
             )
     middle = [float(np.median(run.times)) for run in runs]
+    least, most = (runs[int(place)] for place in (np.argmin(middle), np.argmax(middle)))
     if max(middle) > _UNITS * min(middle):
+        where = f"{most.source}: " if most.source else ""
+        other = f" of {least.source}" if least.source not in ("", most.source) else ""
         raise CalibrationError(
-            f"expected step times of one experiment; their medians go from {min(middle):.3g} to {max(middle):.3g} s: are all in "
-            "one unit?"
+            f"{where}expected step times of one experiment; medians go from {min(middle):.3g} s on {least.ranks} ranks{other} to "
+            f"{max(middle):.3g} s on {most.ranks}: are all in one unit?"
         )

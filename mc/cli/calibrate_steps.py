@@ -10,11 +10,13 @@ from mc.errors import InputError
 
 if TYPE_CHECKING:
     from mc.calibration import StepsFit
-    from mc.logs import MeasurementTable
+    from mc.logs import Imported
     from mc.report.calibration_steps import StepsReport
 
 # What only curves have.
 _OF_CURVES = ("algorithms", "collective", "nodes", "bootstrap")
+# More rows than any log of steps has; a million are read in half a minute.
+_MOST_ROWS = 1_000_000
 
 
 def calibrate_experiment(
@@ -40,8 +42,8 @@ def calibrate_experiment(
         if getattr(ask, key):
             raise InputError(f"{key}: expected none for step times, which are no curves of a collective")
     config = load_experiment(name, overrides)
-    table = read_logs(ask.data, Hints(ranks=ask.ranks)).table
-    report, text = _fitted(config, ask, table, output.command)
+    imported = read_logs(ask.data, Hints(ranks=ask.ranks), most=_MOST_ROWS)
+    report, text = _fitted(config, ask, imported, output.command)
     output.keep(text)
 
     from mc.report.calibration_steps import steps_json, steps_text
@@ -59,7 +61,7 @@ def calibrate_experiment(
 
 
 def _fitted(
-    config: ExperimentConfig, ask: FitConfig, table: "MeasurementTable", command: str
+    config: ExperimentConfig, ask: FitConfig, imported: "Imported", command: str
 ) -> tuple["StepsReport", str]:
     from mc.calibration import (
         calibrated_experiment_yaml,
@@ -71,7 +73,7 @@ def _fitted(
     from mc.calibration.step_model import check_steps
     from mc.report.fitting import fitting
 
-    runs = runs_of(table)
+    runs = runs_of(imported.table, imported.files)
     fitted, held_out = split_runs(runs, parse_hold_out(ask.hold_out or "none"))
     check_steps(config, [*(run.ranks for run in runs), *ask.forecast])
     parameters = step_parameters(config, ask.free or ())

@@ -1,6 +1,7 @@
 """From files to one table: each is recognised by its content, read, and reported on."""
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from mc.logs.understood import UnderstoodFile, UnderstoodTable
 
 # What the report calls a table that an import has written.
 IMPORTED = "tailstep"
+# `0,127` among whatever is between columns.
+_DECIMAL_COMMA = re.compile(r"(?<![\d.])\d+,\d+(?![\d.])")
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def read_logs(
     *,
     format: str | None = None,
     advance: Callable[[int], None] | None = None,
+    most: int | None = None,
 ) -> Imported:
     """Reads files of measurements.
 
@@ -49,12 +53,13 @@ def read_logs(
         hints: what is known of all of them from outside.
         format: a name of `FORMATS`; None recognises each file by its content.
         advance: is told how many more bytes have been read.
+        most: rows that all files together may have; None for any number.
 
     Raises:
         LogError: files cannot be used; the text says why, in a line for each.
     """
     hints = hints or Hints()
-    builder, files = TableBuilder(), list[UnderstoodFile]()
+    builder, files = TableBuilder(most), list[UnderstoodFile]()
     priors, choices = list[Prior](), list[Choice]()
     if format is not None and format not in FORMATS:
         raise LogError(f"unknown format `{format}`; expected one of {', '.join(FORMATS)}")
@@ -129,6 +134,11 @@ def _nothing(file: UnderstoodFile) -> str:
             + "".join(f"; {remark}" for table in file.tables for remark in table.remarks if "units" in remark)
             + "; `--keep-conflicts` reads them all the same"
         )
+    comma = any(
+        "no number" in each.reason or "columns" in each.reason
+        for each in file.skipped
+        if _DECIMAL_COMMA.search(each.example)
+    )
     reasons = "; ".join(
         f"{each.count:,} {each.reason}" + (f" (line {each.lines[0]}: {each.example!r})" if each.lines else "")
         for each in file.skipped[:4]
@@ -136,4 +146,5 @@ def _nothing(file: UnderstoodFile) -> str:
     return (
         f"{file.source}: expected measurements as {file.format} prints them; got no row that can be used"
         + (f": {reasons}" if reasons else "")
+        + (": numbers are written with a point, not a comma" if comma else "")
     )

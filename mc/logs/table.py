@@ -81,12 +81,19 @@ class MeasurementTable:
 class TableBuilder:
     """Collects rows into a table."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        """Args: most is how many rows it may have; None for any number."""
+        self._most = most
+        self._count = 0
         self._batches: list[pa.RecordBatch] = []
         self._columns: dict[str, list[Any]] = {name: [] for name in NAMES}
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """One row by the names of its columns; those left out are null."""
+        """One row by the names of its columns; those left out are null; raises LogError where there are too many."""
+        self._count += 1
+        if self._most is not None and self._count > self._most:
+            line = "" if row.get("line") is None else f":{row['line']}"
+            raise LogError(f"{row.get('source')}{line}: expected at most {self._most:,} rows; got more")
         for name, values in self._columns.items():
             values.append(row.get(name))
         if len(self._columns["source"]) >= _BATCH:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mc.document import did_you_mean
 from mc.logs.roles import TIME_UNITS, Role, role_of, time_of
@@ -27,14 +28,21 @@ class Reading:
     unused: tuple[str, ...]
     chosen: tuple[str, ...]
 
-    @property
+    @cached_property
     def is_long(self) -> bool:
         """Whether what is measured is named in each row."""
         return {role.name for role in self.roles.values()} >= set(_LONG)
 
+    @cached_property
+    def _by_role(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, each in self.roles.items():
+            found.setdefault(each.name, []).append(name)
+        return found
+
     def columns(self, role: str) -> list[str]:
         """The columns of a role."""
-        return [name for name, each in self.roles.items() if each.name == role]
+        return self._by_role.get(role, [])
 
     @staticmethod
     def of(names: Sequence[str], sink: Sink) -> "Reading":

@@ -52,7 +52,8 @@ def read_tables(source: Source, sink: Sink) -> None:
     rows = _json_rows(source, sink) if first.lstrip().startswith(("{", "[")) else _csv_rows(source, sink)
     names, numbered = next(rows, ((), None))
     if not names:
-        raise sink.fail("expected a table with a heading and rows; got none")
+        why = "".join(f": {each.reason}" for each in sink.finish().skipped[:1])
+        raise sink.fail(f"expected a table with a heading and rows; got none{why}")
     reading = Reading.of(names, sink)
     taker = TableRows(reading, sink)
     while numbered is not None:

@@ -1,5 +1,6 @@
 """An experiment fitted to step times: against scipy on the closed form of the slowest of n exponentials."""
 
+import gzip
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from mc.calibration import CalibrationError, StepRun, fit_runs, runs_of, split_runs, step_parameters
 from mc.calibration.step_model import check_steps
+from mc.calibration.step_runs import thinned
 from mc.cli.app import app
 from mc.config import load_experiment
 from mc.config.hold_out import HoldOut, parse_hold_out
@@ -131,31 +133,114 @@ def test_run_takes_the_file(printed, files):
     assert "# 90 %: " in (files / "out.yaml").read_text()
 
 
+HEAD = "step,ranks,step_time_s\n"
+ROWS = [f"{i},8,{0.03 + 1e-4 * (i * 7 % 20):.4f}" for i in range(40)]
+GOOD = HEAD + "\n".join(ROWS) + "\n"
+LINES = [f'{{"step": {i}, "ranks": 8, "step_time_s": {0.03 + 1e-4 * (i * 7 % 20):.4f}}}' for i in range(40)]
+
+
+def with_row(text, place=20):
+    """The good table with one row replaced; it is on line 22."""
+    return HEAD + "\n".join([*ROWS[:place], text, *ROWS[place + 1 :]]) + "\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("data", "message"),
     [
-        ("", "empty"),
-        ("step,ranks,step_time_s\n", "expected"),
-        ("step,ranks,step_time_s\n0,8,0.02\n", "expected 10 step times or more; got 1"),
-        ("step,ranks,step_time_s\n" + "0,8,0.03\n" * 20, "expected step times that vary"),
-        ("step,ranks,step_time_s\n" + "0,8,0.03\n1,8,0\n" * 20, "0"),
-        ("step,ranks,step_time_s\n" + "0,8,0.03\n1,8,-1\n" * 20, "expected"),
-        ("step,ranks,step_time_s\n" + "0,8,0.03\n1,8,nan\n" * 20, "nan"),
-        ("step,ranks,step_time_s\n" + "0,8,0.03\n1,8,0.04\n0,16,30\n1,16,40\n" * 20, "are all in one unit?"),
+        ("", "steps.csv: the file is empty"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4, "steps.csv: expected text; got a picture"),
+        (bytes(range(256)) * 9, "steps.csv: expected text; got binary data"),
+        (gzip.compress(GOOD.encode())[:90], "steps.csv: expected a whole gzip file"),
+        (GOOD.encode("utf-16-le"), "steps.csv: expected UTF-8 text; got what looks like UTF-16"),
+        (HEAD, "steps.csv: expected measurements"),
+        ("size,colour\n1,red\n2,blue\n", "steps.csv: expected a column of a time"),
+        (HEAD + "a" * (1 << 21), "steps.csv: expected measurements as table prints them; got no row"),
+        (HEAD + ROWS[0], "steps.csv: expected 10 step times or more; got 1"),
+        (HEAD + "".join(f"{i},8,0.03\n" for i in range(20)), "steps.csv: expected step times that vary"),
         (
-            "step,ranks,step_time_s\n" + "0,128,0.03\n1,128,0.04\n" * 20,
-            "expected at most the 64 ranks of flat",
+            with_row("20,8,0"),
+            "steps.csv:22: expected step times and nothing else; got rows with a time that is zero",
         ),
-        ("step,step_time_s\n" + "0,0.03\n1,0.04\n" * 20, "the file does not say it, so use --ranks"),
-        ("size,colour\n1,red\n2,blue\n", "expected"),
+        (with_row("20,8,-0.03"), "steps.csv:22: expected step times and nothing else"),
+        (with_row("20,8,nan"), "that is no number (1), `20, 8, nan`"),
+        (with_row("20,8,inf"), "that is no number (1), `20, 8, inf`"),
+        (with_row("20,8,fast"), "that is no number (1), `20, 8, fast`"),
+        (with_row("20,8,30 ms"), "that is no number (1), `20, 8, 30 ms`"),
+        (with_row("20,8,"), "steps.csv:22: expected step times and nothing else; got rows without a figure"),
+        (
+            with_row("20,8"),
+            "steps.csv:22: expected step times and nothing else; got rows that have not as many",
+        ),
+        (with_row(HEAD.strip()), "steps.csv:22: expected step times and nothing else"),
+        (
+            with_row("20,8,30"),
+            "steps.csv:22: expected step times within a factor of 300 of their median; got 30 s",
+        ),
+        (with_row("20,8,1e-300"), "steps.csv:22: expected step times within a factor of 300"),
+        (
+            with_row("19,8,0.03"),
+            "steps.csv:22: expected each step of a run on 8 ranks once; got step 19 again (line 21",
+        ),
+        (with_row("20,many,0.03"), "steps.csv:22: expected a whole number of ranks above 0; got none"),
+        (GOOD + "".join(f"{i},16,{30 + i}\n" for i in range(20)), "to 39.5 s on 16: are all in one unit?"),
+        (GOOD.replace("step_time_s", "step_time"), "steps.csv: expected the unit of the column `step_time`"),
+        (
+            GOOD.replace(",0.", ',"0,').replace("\n", '"\n').replace('s"', "s"),
+            "written with a point, not a comma",
+        ),
+        (GOOD.replace(",", ";").replace("0.0", "0,0"), "written with a point, not a comma"),
+        (
+            "step,ranks,process,step_time_s\n" + "0,8,0,0.03\n0,8,1,0.04\n" * 20,
+            "got times of single processes",
+        ),
+        ("step,ranks,time_s,time_ms\n" + "0,8,0.03,30\n" * 20, "expected one column of times"),
+        (
+            "\n".join(LINES)[:-8],
+            "steps.csv:40: expected step times and nothing else; got lines that are no JSON",
+        ),
+        ("[" + ",".join(LINES)[:-8], "steps.csv:1: expected JSON; the file ends before its value does"),
+        (GOOD.replace(",8,", ",128,"), "expected at most the 64 ranks of flat"),
+        (GOOD.replace(",ranks,", ",shards,"), "steps.csv:2: expected a whole number of ranks above 0"),
     ],
 )
-def test_bad_data(tmp_path, files, text, message):
-    (tmp_path / "steps.csv").write_text(text)
+def test_what_is_no_file_of_step_times(tmp_path, files, data, message):
+    (tmp_path / "steps.csv").write_bytes(data if isinstance(data, bytes) else data.encode())
     words = ["calibrate", str(files / "job.yaml"), "--data", str(tmp_path / "steps.csv")]
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, InputError), done.output
     assert message in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        GOOD.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + GOOD.encode(),
+        GOOD.encode("utf-16"),
+        gzip.compress(GOOD.encode()),
+        GOOD.replace(",", ";").encode(),
+        GOOD.replace(",", "\t").encode(),
+        "\n".join(LINES).encode(),
+        f"[{','.join(LINES)}]".encode(),
+    ],
+)
+def test_what_is_read_as_the_same_steps(tmp_path, data):
+    (tmp_path / "steps.csv").write_bytes(data)
+    found = read_logs([tmp_path / "steps.csv"], Hints())
+    (run,) = runs_of(found.table, found.files)
+    assert run.ranks == 8
+    np.testing.assert_allclose(run.times, [float(row.split(",")[2]) for row in ROWS])
+
+
+def test_more_steps_than_are_fitted_are_thinned_and_more_than_are_read_refused(tmp_path):
+    runs = [StepRun(8, np.arange(1.0, 60_001)), StepRun(16, np.arange(1.0, 31))]
+    long, short = thinned(runs)
+    assert (len(long.times), len(short.times)) == (5000, 30)
+    assert set(np.diff(long.times)) == {12.0}
+    (tmp_path / "steps.csv").write_text(GOOD)
+    with pytest.raises(InputError, match=r"steps.csv:12: expected at most 10 rows; got more"):
+        read_logs([tmp_path / "steps.csv"], Hints(), most=10)
 
 
 @pytest.mark.parametrize(
