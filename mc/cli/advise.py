@@ -99,11 +99,10 @@ def advise(
     from mc.report.advise import (
         plans_json,
         plans_table,
-        plot_plans,
-        plot_worth,
         worth_json,
         worth_table,
     )
+    from mc.report.pictures.advise import plot_plans, plot_worth
     from mc.report.plot import check_plot
 
     if plot is not None:
@@ -170,7 +169,8 @@ def _with_noise(
     """Elasticities with noise: a table, and plain data."""
     from mc.advise.tail import parse_prices, tail_worth
     from mc.report import progress
-    from mc.report.tail import plot_tail, tail_json, tail_table
+    from mc.report.pictures.sensitivity import plot_tail
+    from mc.report.tail import tail_json, tail_table
 
     told = parse_prices(prices)
     run = experiment.run.model_copy(update={"samples": samples})
@@ -194,7 +194,8 @@ def _spend(
     from mc.advise.budget import amount, cost, spend
     from mc.advise.noisy import Aim
     from mc.report import progress
-    from mc.report.budget import budget_json, budget_table, plot_budget
+    from mc.report.budget import budget_json, budget_table
+    from mc.report.pictures.budget import plot_budget
 
     told = [cost(each) for each in costs]
     number = None

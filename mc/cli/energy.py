@@ -66,7 +66,8 @@ def energy(
         _plans(experiment, facility, count, best, "weak" if weak else "strong", plot, as_json=as_json)
         return
     from mc.experiment.energy import experiment_energy, largest
-    from mc.report.energy import energy_json, energy_table, plot_energy
+    from mc.report.energy import energy_json, energy_table
+    from mc.report.pictures.energy import plot_energy
 
     found = experiment_energy(experiment)
     most = largest(experiment, facility)
@@ -92,7 +93,8 @@ def _plans(
     """The best plans on the most chips."""
     from mc.advise.site import best_plans, fill, plans_of
     from mc.report import progress
-    from mc.report.site import plot_site, site_json, site_table
+    from mc.report.pictures.site import plot_site
+    from mc.report.site import site_json, site_table
 
     job = fill(experiment, facility, mode)
     with progress("searching", total=plans_of(job)) as advance:

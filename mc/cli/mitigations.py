@@ -53,7 +53,8 @@ def mitigations(
     # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
     from mc.experiment.mitigations import default_switches, try_mitigations, variants_of
     from mc.report import progress
-    from mc.report.mitigations import mitigations_json, mitigations_table, plot_mitigations
+    from mc.report.mitigations import mitigations_json, mitigations_table
+    from mc.report.pictures.mitigations import plot_mitigations
 
     asked = (
         default_switches(experiment)

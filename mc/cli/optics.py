@@ -39,7 +39,7 @@ def optics(
     from mc.catalog.media import media
     from mc.optics import compare
     from mc.report.optics import optics_json, optics_table
-    from mc.report.optics_plot import plot_optics
+    from mc.report.pictures.optics import plot_optics
 
     metres = _quantity("--length", length, Dimension.LENGTH)
     rates = [each.rate for each in media().lanes]

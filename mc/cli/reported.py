@@ -89,7 +89,7 @@ def _transformer(config: ExperimentConfig, record: "RunRecord") -> Iterator[Job]
         roofline_section,
         step_section,
     )
-    from mc.report.trace_plot import MOST_PASSES
+    from mc.report.pictures.trace import MOST_PASSES
 
     plan = build_plan(config)
     passes = 2 * plan.micro_batches * plan.chunks * plan.pp

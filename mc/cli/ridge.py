@@ -63,8 +63,8 @@ def ridge(
         raise InputError(f"{wrong[0]}: expected none with CONFIG, whose chip, formats and tiers are its own")
     experiment = load_experiment(config, overrides or ())
     from mc.experiment.plan_traffic import plan_load
+    from mc.report.pictures.ridge import plot_load
     from mc.report.ridge import load_json, load_table
-    from mc.report.ridge_plot import plot_load
 
     found = plan_load(experiment)
     if as_json:
@@ -102,8 +102,8 @@ def _of_chips(
     asked = {each.chip for each in found}
     moved = [each for each in movements() if each.before.tier in {row.tier for row in found}]
     moved = [each for each in moved if {each.before.chip, each.after.chip} <= asked]
+    from mc.report.pictures.ridge import plot_ridges
     from mc.report.ridge import ridges_json, ridges_table
-    from mc.report.ridge_plot import plot_ridges
 
     if as_json:
         print(json.dumps(ridges_json(found, moved), indent=2, allow_nan=False))

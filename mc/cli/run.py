@@ -82,7 +82,7 @@ def run(
 
 def _drawn(plot: Path, experiment: ExperimentConfig) -> "list[FrontPoint]":
     from mc.experiment.serving_front import serving_front
-    from mc.report.serving_plot import plot_serving
+    from mc.report.pictures.serving import plot_serving
 
     points = serving_front(experiment)
     plot_serving(plot, experiment.name, points)

@@ -61,8 +61,9 @@ def scale(
     """
     sizes = _sizes(chips)
     from mc.report import progress
+    from mc.report.pictures.scale import plot_scale
     from mc.report.plot import check_plot
-    from mc.report.scale import plot_scale, scale_json, scale_table
+    from mc.report.scale import scale_json, scale_table
 
     if plot is not None:
         check_plot(plot)

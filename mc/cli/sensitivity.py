@@ -65,7 +65,8 @@ def sensitivity(
     say_fixed(experiment.cluster)
     # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
     from mc.report import progress
-    from mc.report.sensitivity import plot_sensitivity, sensitivity_json, sensitivity_table
+    from mc.report.pictures.sensitivity import plot_sensitivity
+    from mc.report.sensitivity import sensitivity_json, sensitivity_table
     from mc.sensitivity import sensitivity as found_by
 
     steps = samples or (_SAMPLES if experiment.model.transformer is None else _TRAINING_SAMPLES)

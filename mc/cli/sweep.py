@@ -81,6 +81,7 @@ def sweep(
     """
     from mc.config.load_sweep import check_cells, load_sweep
     from mc.report import progress
+    from mc.report.pictures.sweep import curves_of, doubling_lines, path_to_plot, plot_sweep
     from mc.report.plot import check_plot
     from mc.report.sweep import (
         Summary,
@@ -91,7 +92,6 @@ def sweep(
         sweep_tables,
         sweep_values,
     )
-    from mc.report.sweep_plot import curves_of, doubling_lines, path_to_plot, plot_sweep
 
     number = _shard(shard)
     if executor not in ("local", "dask"):

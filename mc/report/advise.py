@@ -1,8 +1,6 @@
 """The reports of `tailstep advise`: the best plans, and what figures of the hardware are worth."""
 
-import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -10,7 +8,6 @@ from rich.table import Table
 from rich.text import Text
 
 from mc.config.recompute import recompute_text
-from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture, save
 from mc.report.times import duration
 
 if TYPE_CHECKING:
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
     from mc.advise.rank import Drawn
     from mc.advise.worth import Worths
 
-_BLUE, _ORANGE = COLOURS[:2]
 SIZES = ("tp", "cp", "pp", "dp", "ep")
 
 
@@ -152,12 +148,6 @@ def counts(found: "SearchResult") -> list[Text]:
     return lines
 
 
-def plot_plans(file: Path, found: "SearchResult", drawn: Sequence["Drawn"] = ()) -> None:
-    """Draws the front of step time and memory, and p99 against the mean where steps were drawn."""
-    panels = [_plans_panel(found), *([_tail_panel(drawn)] if drawn else [])]
-    save(file, picture(panels, found.name, width=7.5 if not drawn else 6.4))
-
-
 def front_of_tails(drawn: Sequence["Drawn"]) -> list["Drawn"]:
     """Those that no other beats both in the mean and in the p99, by the mean."""
     front: list[Drawn] = []
@@ -165,45 +155,6 @@ def front_of_tails(drawn: Sequence["Drawn"]) -> list["Drawn"]:
         if not front or each.p99.value < front[-1].p99.value:
             front.append(each)
     return front
-
-
-def _tail_panel(drawn: Sequence["Drawn"]) -> Panel:
-    def draw(axes: Any) -> None:
-        front = front_of_tails(drawn)
-        means = [each.mean.value for each in front]
-        axes.step(means, [each.p99.value for each in front], where="post", color=_BLUE, lw=1.4)
-        for each in drawn:
-            # Intervals of few samples have no end.
-            low, high = (
-                end if math.isfinite(end) else each.p99.value for end in (each.p99.low, each.p99.high)
-            )
-            colour = _BLUE if each in front else QUIET
-            axes.plot([each.mean.value] * 2, [low, high], color=colour, lw=1.0)
-            axes.plot(each.mean.value, each.p99.value, "o", color=colour, ms=4)
-        axes.set_xlabel("mean step, s")
-        axes.set_ylabel("p99 of a step, s")
-        panel_title(axes, "the best plans with noise")
-
-    return draw
-
-
-def _plans_panel(found: "SearchResult") -> Panel:
-    def draw(axes: Any) -> None:
-        memory = [each.memory / 1e9 for each in found.front]
-        axes.step(memory, [each.step for each in found.front], where="pre", color=_BLUE, lw=1.4)
-        axes.plot(
-            memory, [each.step for each in found.front], "o", color=_BLUE, ms=4, label="no other beats both"
-        )
-        if found.written is not None:
-            written = found.written
-            axes.plot(written.memory / 1e9, written.step, "D", color=_ORANGE, ms=6, label="the file's")
-        if found.available is not None:
-            axes.axvline(found.available / 1e9, color=QUIET, lw=0.8, ls=(0, (2, 3)), label="a chip has")
-        axes.set_xlabel("memory of the fullest rank, GB")
-        axes.set_ylabel("step, s")
-        axes.legend(frameon=False)
-
-    return draw
 
 
 def worth_json(found: "Worths") -> dict[str, Any]:
@@ -234,21 +185,3 @@ def worth_table(found: "Worths") -> RenderableType:
         shown = (each.elasticity, *each.sides)
         table.add_row(each.name, f"{each.number:.4g}", *(f"{one:+.4f} %" for one in shown))
     return Group(title, table)
-
-
-def plot_worth(file: Path, found: "Worths") -> None:
-    """Draws elasticities as bars."""
-    save(file, picture([worth_panel(found)], found.name, width=7.5))
-
-
-def worth_panel(found: "Worths") -> Panel:
-    """Elasticities as bars, each with what less and more of the figure does: they differ where the step has a kink."""
-
-    def draw(axes: Any) -> None:
-        shown = found.worths[:15][::-1]
-        names, values = [label(each.name) for each in shown], [each.elasticity for each in shown]
-        axes.barh(names, values, color=_BLUE)
-        axes.hlines(names, [each.low for each in shown], [each.high for each in shown], color=_ORANGE, lw=2.5)
-        axes.set_xlabel("% of the step for 1 % more")
-
-    return draw

@@ -1,13 +1,11 @@
 """The report of `tailstep advise --budget`: the best figures, what is spent on each, and what more would save."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mc.report.picture import COLOURS, Panel, label, panel_title, picture, save
 from mc.report.times import duration
 from mc.units import Dimension, format_quantity
 
@@ -121,40 +119,3 @@ def budget_table(found: "Spending") -> RenderableType:
         total = format_quantity(found.ranks * every, Dimension.POWER, digits=4)
     title = f"{found.name}: {total} for {found.ranks:,} chips"
     return Group(Text(title, style="bold"), table, Text(), *map(Text, lines))
-
-
-def plot_budget(file: Path, found: "Spending") -> None:
-    """Draws what is spent on each figure, now and at best, and the descent."""
-    save(file, picture(budget_panels(found), found.name, width=6.4))
-
-
-def budget_panels(found: "Spending") -> tuple[Panel, Panel]:
-    """What is spent on each figure, now and at best; the best step so far."""
-    best = found.allocation
-
-    def spent(axes: Any) -> None:
-        names = [label(each.name) for each in best.figures]
-        places = range(len(names))
-        axes.barh(
-            [each + 0.2 for each in places],
-            [each.cost for each in best.figures],
-            0.38,
-            color=COLOURS[0],
-            label="now",
-        )
-        axes.barh([each - 0.2 for each in places], best.spent, 0.38, color=COLOURS[1], label="best")
-        axes.set_yticks(list(places), names)
-        axes.set_xscale("log")
-        axes.set_xlabel(f"{label(found.unit)} for each chip")
-        panel_title(axes, "what is spent")
-        axes.legend(frameon=False)
-
-    def descent(axes: Any) -> None:
-        axes.plot(best.path, color=COLOURS[0], lw=1.4)
-        axes.axhline(best.before, color=COLOURS[1], lw=1.0, label="now")
-        axes.set_xlabel("step of the descent")
-        axes.set_ylabel("best step so far, s")
-        panel_title(axes, "convergence")
-        axes.legend(frameon=False)
-
-    return spent, descent

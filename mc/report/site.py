@@ -1,6 +1,5 @@
 """The report of `tailstep energy --plans`: what a facility feeds, the best plans on it, and where its power goes."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -9,13 +8,12 @@ from rich.text import Text
 
 from mc.energy import Facility, StepEnergy
 from mc.report.advise import SIZES, counts, plan_cells, plan_json
-from mc.report.picture import COLOURS, Panel, panel_title, picture, save
 from mc.units import Dimension, format_quantity
 
 if TYPE_CHECKING:
     from mc.advise.site import Planned, Site
 
-_LABELS = {
+LABELS = {
     "computing": "chips, computing",
     "idling": "chips, idling",
     "hosts": "hosts",
@@ -114,56 +112,6 @@ def _shares(found: "Site") -> Table:
     table.add_column("in a step of the best plan", justify="right")
     facility = found.job.facility
     both = shares(facility, found.job.design), shares(facility, found.plans[0].energy)
-    for name, label in _LABELS.items():
+    for name, label in LABELS.items():
         table.add_row(label, *(f"{100 * each[name]:.1f} %" for each in both))
     return table
-
-
-def plot_site(file: Path, found: "Site") -> None:
-    """Draws where the budget goes, and speed against energy of the best plans."""
-    save(file, picture(site_panels(found), found.job.config.name, width=6.4))
-
-
-def site_panels(found: "Site") -> tuple[Panel, Panel]:
-    """Where the budget goes, and the best plans: tokens per second against tokens per joule."""
-    facility = found.job.facility
-
-    def budget(axes: Any) -> None:
-        both = shares(facility, found.job.design), shares(facility, found.plans[0].energy)
-        bottom = [0.0, 0.0]
-        for colour, (name, label) in zip(COLOURS, _LABELS.items(), strict=False):
-            heights = [100 * each[name] for each in both]
-            shade = "#DDDDDD" if name == "reserve" else colour
-            axes.bar(
-                ["while all compute", "the best plan's step"],
-                heights,
-                bottom=bottom,
-                color=shade,
-                label=label,
-            )
-            bottom = [one + other for one, other in zip(bottom, heights, strict=True)]
-        axes.set_ylabel("% of the budget")
-        panel_title(axes, "where the power goes")
-        axes.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-    def plans(axes: Any) -> None:
-        energies = [each.energy for each in found.plans]
-        axes.plot(
-            [each.tokens / each.seconds for each in energies],
-            [each.tokens_per_joule for each in energies],
-            "o",
-            color=COLOURS[0],
-            label="the best plans",
-        )
-        if found.written is not None:
-            energy = found.written.energy
-            label = "the file's" if found.written.found.fits else "the file's (does not fit)"
-            axes.plot(
-                energy.tokens / energy.seconds, energy.tokens_per_joule, "D", color=COLOURS[1], label=label
-            )
-        axes.set_xlabel("tokens/s")
-        axes.set_ylabel("tokens/J, without the facility")
-        panel_title(axes, "the best plans")
-        axes.legend(frameon=False)
-
-    return budget, plans

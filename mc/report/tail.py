@@ -1,6 +1,5 @@
 """The report of `tailstep advise --samples`: what figures of the hardware are worth with noise."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -8,14 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mc.estimate import Estimate
-from mc.report.picture import picture, save
-from mc.report.sensitivity import plain_estimate, tornado
+from mc.report.sensitivity import plain_estimate
 from mc.report.times import scale_for
 
 if TYPE_CHECKING:
     from mc.advise.tail import TailWorths
-
-_MOST_BARS = 16
 
 
 def tail_json(worths: "TailWorths") -> dict[str, Any]:
@@ -69,13 +65,6 @@ def tail_table(worths: "TailWorths") -> RenderableType:
     if worths.tokens_per_dollar is not None:
         lines.append(Text(f"{worths.tokens_per_dollar:,.4g} tokens/$ at the prices given"))
     return Group(*lines, table, Text(f"{found.steps:,} steps; ± {100 * found.confidence:g} %", style="dim"))
-
-
-def plot_tail(file: Path, worths: "TailWorths") -> None:
-    """Draws what matters most to p99."""
-    shown = tuple(each.step for each in worths.worths if each.step is not None)[:_MOST_BARS]
-    height = 1.2 + 0.32 * max(len(shown), 4)
-    save(file, picture([tornado(shown, "p99")], worths.found.name, width=8.5, height=height))
 
 
 def _cell(one: Estimate) -> str:

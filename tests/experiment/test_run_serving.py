@@ -12,7 +12,7 @@ from mc.errors import InputError
 from mc.experiment import run
 from mc.experiment.serving_front import serving_front
 from mc.report import run_json
-from mc.report.serving_plot import plot_serving
+from mc.report.pictures.serving import plot_serving
 from mc.results import read_run, write_run
 from tests.inference.servers import MIXTURE, experiment
 

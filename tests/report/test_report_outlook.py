@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from mc.cli.app import app
 from mc.errors import InputError
-from mc.report import outlook_plot, trace_plot
 from mc.report.picture import picture
+from mc.report.pictures import outlook
+from mc.report.pictures import trace as trace_picture
 from mc.results import Slice, Trace
 from tests.report.pages import assert_sound
 
@@ -47,7 +48,7 @@ def test_the_slowest_of_n_is_drawn_in_its_unit_with_the_run_marked():
         alone=1.1e-3,
         here=10,
     )
-    axes, lines = drawn(outlook_plot.slowest_panel(found))
+    axes, lines = drawn(outlook.slowest_panel(found))
     np.testing.assert_allclose(lines["median"], [[1, 10, 100], [1, 2, 3]])
     np.testing.assert_allclose(lines["p99"], [[1, 10, 100], [2, 4, 8]])
     np.testing.assert_allclose(lines["mean of one rank"][1], 1.1)
@@ -63,7 +64,7 @@ def test_saturation_is_drawn_with_its_limits():
         limits=(3.5, 20.0),
         step=1.0,
     )
-    axes, lines = drawn(outlook_plot.saturation_panel(found))
+    axes, lines = drawn(outlook.saturation_panel(found))
     np.testing.assert_allclose(lines["with noise, at most 3.5x"][1], [1, 2, 3])
     np.testing.assert_allclose(lines["without, at most 20x"][1], [1, 2.5, 4])
     np.testing.assert_allclose(lines["ideal"][1], [1, 4, 16])
@@ -77,7 +78,7 @@ def test_the_map_has_a_bar_for_each_neighbourhood_that_is_alike():
     found = SimpleNamespace(
         collective="all-reduce", sizes=2.0 ** np.arange(10, 15), rows=rows, here=(16, 2048.0)
     )
-    axes, _ = drawn(outlook_plot.choice_panel(found))
+    axes, _ = drawn(outlook.choice_panel(found))
     bars = [(bar.get_x(), bar.get_x() + bar.get_width(), round(bar.get_y() + 0.46)) for bar in axes.patches]
     assert bars == [(10, 11.5, 0), (11.5, 14, 0), (10, 14, 1)]
     first, second, third = (bar.get_facecolor() for bar in axes.patches)
@@ -98,7 +99,7 @@ def test_a_step_is_drawn_with_its_critical_path():
         Slice("F0 to 1", 0, "sends", 0.4, 0.5, "communication"),
     )
     trace = Trace("x", "p99", 1.0, 1.0, 1.0, 0, 0, 0, "", {0: "stage 0", 1: "stage 1"}, slices, critical, "")
-    axes, lines = drawn(trace_plot.gantt_panel(trace))
+    axes, lines = drawn(trace_picture.gantt_panel(trace))
     np.testing.assert_allclose(lines["critical path"], [[0, 0.4, 0.4, 1.0], [0, 0, 1, 1]])
     bars = [sorted({x for x, _ in path.vertices}) for each in axes.collections for path in each.get_paths()]
     # Neighbours of one kind that hardly anything parts are one bar; messages are not drawn.

@@ -5,7 +5,7 @@ import pytest
 
 from mc.config.load_sweep import load_sweep
 from mc.errors import InputError
-from mc.report.sweep_plot import Curve, doubling_lines, path_to_plot
+from mc.report.pictures.sweep import Curve, doubling_lines, path_to_plot
 from tests.sweep.test_sweep_files import EXPERIMENT
 
 

@@ -7,7 +7,7 @@ from mc.report.diff import scale_of, shown_parts, signed
 from mc.report.html.honesty import plain_points
 from mc.report.html.page import Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
-from mc.report.run_plot import differences_panel, distribution_panel, tail_panel
+from mc.report.pictures.run import differences_panel, distribution_panel, tail_panel
 from mc.report.run_table import LABELS
 from mc.report.times import TimeScale, duration
 from mc.results import RunRecord

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mc.network_roofline import Load
 from mc.report.html.page import Picture, Section, Table
-from mc.report.outlook_plot import (
+from mc.report.pictures.outlook import (
     choice_panel,
     efficiency_panel,
     plan_efficiency_panel,
@@ -19,11 +19,11 @@ from mc.report.outlook_plot import (
     slowest_panel,
     speedup_panel,
 )
+from mc.report.pictures.ridge import MOST_INTENSITY, load_panel
+from mc.report.pictures.sensitivity import tornado
+from mc.report.pictures.trace import gantt_panel
 from mc.report.plot import size_text
-from mc.report.ridge_plot import MOST_INTENSITY, load_panel
-from mc.report.sensitivity import tornado
 from mc.report.times import duration
-from mc.report.trace_plot import gantt_panel
 from mc.results import Trace
 
 if TYPE_CHECKING:

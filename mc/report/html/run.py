@@ -10,7 +10,7 @@ from mc.estimate import Estimate
 from mc.report.html.honesty import honesty
 from mc.report.html.page import Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
-from mc.report.run_plot import distribution_panel, tail_panel, waterfall_panel
+from mc.report.pictures.run import distribution_panel, tail_panel, waterfall_panel
 from mc.report.run_table import LABELS, waterfall_scale
 from mc.report.serving import LATENCY_NAMES
 from mc.report.times import TimeScale, duration, scale_for

@@ -15,8 +15,8 @@ from mc.report.html.honesty import at, plain_points
 from mc.report.html.page import Details, Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
 from mc.report.picture import number_text
+from mc.report.pictures.sweep import MOST_CURVES, RANKS, curves_of, doubling_lines, front_panel, sweep_panels
 from mc.report.sweep import HEAVY, Objective, column_text, heading_of, ordered, pareto
-from mc.report.sweep_plot import MOST_CURVES, RANKS, curves_of, doubling_lines, front_panel, sweep_panels
 from mc.sweep.store import check_part, parts_in, read_manifest
 from mc.sweep.table import OK, UNIT
 
