@@ -2,9 +2,12 @@
 
 import gc
 import os
+import sys
 
 import jax
 import pytest
+
+from mc.cli.app import main
 
 # Most of the suite is compilation. On the CPU the older of XLA's two ways to generate the code of a fusion takes a third
 # less time; both compute the same, up to the last bit. Only for versions that are known to have both, since XLA aborts
@@ -37,3 +40,19 @@ def pytest_collection():
 def key():
     """One literal key; tests that need several fold names into it."""
     return jax.random.key(20261202)
+
+
+@pytest.fixture
+def invoke(monkeypatch, capsys):
+    """Runs `tailstep` in this process, where what other tests have compiled is at hand; returns (exit code, stdout, stderr)."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tailstep", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(main())
+        out = capsys.readouterr()
+        return int(ended.value.code or 0), out.out, out.err
+
+    return run

@@ -1,11 +1,9 @@
 """`tailstep advise`, as a user meets it: tables, JSON, pictures, and refusals."""
 
 import json
-import sys
+from functools import partial
 
 import pytest
-
-from mc.cli.app import main
 
 TEXT = """
 name: little
@@ -23,20 +21,11 @@ plan: {tp: 2, global_batch: 4, sequence_length: 512}
 
 
 @pytest.fixture
-def tailstep(tmp_path, monkeypatch, capsys):
+def tailstep(tmp_path, monkeypatch, invoke):
     """Runs `tailstep advise` beside the file; returns (exit code, stdout, stderr)."""
     (tmp_path / "little.yaml").write_text(TEXT)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", "advise", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
-
-    return run
+    return partial(invoke, "advise")
 
 
 def test_plans_are_counted_and_ranked(tailstep, tmp_path):

@@ -4,11 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-
-from mc.cli.app import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = """
@@ -27,21 +26,11 @@ KEYS = ["algorithm", "protocol", "time_s", "algbw_Bps", "busbw_Bps", "rounds", "
 
 
 @pytest.fixture
-def tailstep(tmp_path, monkeypatch, capsys):
+def tailstep(tmp_path, monkeypatch, invoke):
     """Runs the command in a folder with `two.yaml`; returns (exit code, stdout, stderr)."""
     (tmp_path / "two.yaml").write_text(CLUSTER)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", "collective", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
-
-    return run
+    return partial(invoke, "collective")
 
 
 def test_json_of_a_ring(tailstep):

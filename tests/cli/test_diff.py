@@ -1,11 +1,9 @@
 """`tailstep diff`, as a user meets it."""
 
 import json
-import sys
 
 import pytest
 
-from mc.cli.app import main
 from tests.cli.test_scale import CLUSTER, TRANSFORMER
 
 EXPERIMENT = """
@@ -29,22 +27,13 @@ FASTER = EXPERIMENT.replace("1 TB/s", "2 TB/s").replace("seed: 5", "seed: 6")
 
 
 @pytest.fixture
-def tailstep(tmp_path, monkeypatch, capsys):
+def tailstep(tmp_path, monkeypatch, invoke):
     """Runs `tailstep` beside the files; returns (exit code, stdout, stderr)."""
     files = {"a": EXPERIMENT, "b": FASTER, "little": TRANSFORMER, "cluster": CLUSTER}
     for name, text in files.items():
         (tmp_path / f"{name}.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
-
-    return run
+    return invoke
 
 
 def of(each, *names):

@@ -2,25 +2,21 @@
 
 import json
 import platform
-import sys
 from importlib.metadata import version
 
 import jax
 import pytest
 
 import mc.experiment.checkup as checkup
-from mc.cli.app import main
 
 
 @pytest.fixture
-def doctor(monkeypatch, capsys):
+def doctor(invoke):
     """Runs `tailstep doctor`; returns (exit code, stdout)."""
 
     def run(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", "doctor", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        return int(ended.value.code or 0), capsys.readouterr().out
+        code, out, _ = invoke("doctor", *arguments)
+        return code, out
 
     return run
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mc.cli.app import main
-
 CLUSTER = """
 name: two tiers
 chip: {name: any, peak: {bf16: 100 TFLOP/s}, memory_size: 16 GB}
@@ -41,20 +39,10 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def tailstep(folder, monkeypatch, capsys):
+def tailstep(folder, monkeypatch, invoke):
     """Runs the command in that folder; returns (exit code, stdout, stderr)."""
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
-
-    return run
+    return invoke
 
 
 def test_json_adds_up(tailstep):

@@ -3,11 +3,10 @@
 import contextlib
 import importlib
 import json
-import sys
+from functools import partial
 
 import pytest
 
-from mc.cli.app import main
 from mc.logs import FORMATS, read_table
 from tests.logs.dialects import DIALECTS, Point, write
 
@@ -16,19 +15,11 @@ TEXT = write([Point(1 << 20, 123.4, 99.5), Point(1 << 30, 12345.6, 20000.0)], DI
 
 
 @pytest.fixture
-def tailstep(tmp_path, monkeypatch, capsys):
+def tailstep(tmp_path, monkeypatch, invoke):
     """Runs the command in a folder with `job.log`; returns (exit code, stdout, stderr)."""
     (tmp_path / "job.log").write_text(TEXT)
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", "import", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
-
-    return run
+    return partial(invoke, "import")
 
 
 def test_says_what_it_understood(tailstep):

@@ -8,7 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from mc.cli.app import app, main
+from mc.cli.app import app
 from mc.config import load_experiment
 from mc.parallel import checked_plan
 
@@ -21,17 +21,13 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def init(tmp_path, monkeypatch, capsys):
+def init(tmp_path, monkeypatch, invoke):
     """Runs `tailstep init` in an empty folder; returns (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, answers: str | None = None) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", "init", *arguments])
         monkeypatch.setattr(sys, "stdin", io.StringIO() if answers is None else Terminal(answers))
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
+        return invoke("init", *arguments)
 
     return run
 

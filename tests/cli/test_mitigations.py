@@ -1,11 +1,9 @@
 """`tailstep mitigations`, as a user meets it."""
 
 import json
-import sys
+from functools import partial
 
 import pytest
-
-from mc.cli.app import main
 
 EXPERIMENT = """
 name: barrier
@@ -27,23 +25,11 @@ run: {samples: 400, realisations: 20, seed: 5}
 
 
 @pytest.fixture
-def tailstep(tmp_path, monkeypatch, capsys):
+def tailstep(tmp_path, monkeypatch, invoke):
     """Runs `tailstep mitigations` on the experiment; returns (exit code, stdout, stderr)."""
     (tmp_path / "a.yaml").write_text(EXPERIMENT)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", "mitigations", "a.yaml", *arguments])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        caught = capsys.readouterr()
-        return code, caught.out, caught.err
-
-    return run
+    return partial(invoke, "mitigations", "a.yaml")
 
 
 def test_what_is_tried_is_ranked_by_its_tail(tailstep, tmp_path):

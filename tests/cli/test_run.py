@@ -7,8 +7,6 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from mc.cli.app import main
-
 QUICK = ["--set", "run.samples=2000", "--set", "cluster.noise.pauses=null"]
 
 
@@ -19,18 +17,9 @@ def as_a_process(*arguments):
 
 
 @pytest.fixture
-def tailstep(monkeypatch, capsys):
+def tailstep(invoke):
     """Runs the command here, where what other tests have compiled is at hand; returns (exit code, stdout, stderr)."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tailstep", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        return (ended.value.code or 0, *capsys.readouterr())
-
-    return run
+    return invoke
 
 
 @pytest.mark.smoke

@@ -1,11 +1,9 @@
 """`tailstep scale`, as a user meets it: a table, JSON, a picture, and refusals."""
 
 import json
-import sys
+from functools import partial
 
 import pytest
-
-from mc.cli.app import main
 
 EXPERIMENT = """
 name: barrier
@@ -39,22 +37,12 @@ tiers:
 
 
 @pytest.fixture
-def tailstep(tmp_path, monkeypatch, capsys):
+def tailstep(tmp_path, monkeypatch, invoke):
     """Runs `tailstep scale` beside the files; returns (exit code, stdout, stderr)."""
     for name, text in (("barrier", EXPERIMENT), ("little", TRANSFORMER), ("cluster", CLUSTER)):
         (tmp_path / f"{name}.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", "scale", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
-
-    return run
+    return partial(invoke, "scale")
 
 
 def test_json_has_every_size_and_what_was_left_out(tailstep):

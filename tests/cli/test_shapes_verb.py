@@ -1,25 +1,15 @@
 """`tailstep collective` on slices, meshes and uneven halls, as a user types it."""
 
 import json
-import sys
+from functools import partial
 
 import pytest
 
-from mc.cli.app import main
-
 
 @pytest.fixture
-def collective(monkeypatch, capsys):
+def collective(invoke):
     """Runs the command; returns (exit code, stdout, stderr)."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", "collective", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
-
-    return run
+    return partial(invoke, "collective")
 
 
 SLICE = ("--cluster", "tpu-v5e-16x16", "--set", "tiers.0.fan_out=128")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mc.cli.app import main
 from mc.config import config_hash, json_schema, load_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,18 +37,16 @@ def test_validate_says_ok_and_what_it_found(tailstep):
     assert done.stdout == f"{QUICKSTART}: ok (experiment)\n{cluster}: ok (cluster)\n"
 
 
-def test_validate_takes_what_serves_and_asks_for_its_memory(monkeypatch, capsys):
+def test_validate_takes_what_serves_and_asks_for_its_memory(invoke):
     # In this process, where JAX is.
     file = "configs/inference/llama3-70b-8xh100.yaml"
     for keys, code, text in (
         ((), 0, f"{file}: ok (experiment)"),
         (("--set", "serving.batch=5000"), 2, f"{file}: serving.batch: expected requests that fit into 72 GB"),
     ):
-        monkeypatch.setattr(sys, "argv", ["tailstep", "validate", file, *keys])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        assert (ended.value.code or 0) == code
-        assert text in "".join(capsys.readouterr())
+        found, *told = invoke("validate", file, *keys)
+        assert found == code
+        assert text in "".join(told)
 
 
 def test_validate_lists_every_problem_and_goes_on_to_the_next_file(tailstep, tmp_path):
@@ -76,14 +73,11 @@ def test_validate_takes_the_kind_and_overrides(tailstep, tmp_path):
     assert tailstep("validate", "plan.yaml", "--kind", "clster").returncode == 2
 
 
-def test_validate_takes_calibrations(monkeypatch, capsys, tmp_path):
+def test_validate_takes_calibrations(invoke, tmp_path):
     def validate(text):
         (tmp_path / "fit.yaml").write_text(text)
-        monkeypatch.setattr(sys, "argv", ["tailstep", "validate", str(tmp_path / "fit.yaml")])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        told = capsys.readouterr()
-        return ended.value.code or 0, (told.out + told.err).replace(str(tmp_path), "")
+        code, out, err = invoke("validate", str(tmp_path / "fit.yaml"))
+        return code, (out + err).replace(str(tmp_path), "")
 
     (tmp_path / "steps.csv").write_text("ranks,step_time_s\n8,0.1\n")
     good = "experiment: measured-job\ncalibration: {data: [steps.csv]}\n"

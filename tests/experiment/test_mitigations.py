@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from mc.config import load_experiment
 from mc.experiment import run
 from mc.experiment.quiet_step import build_quiet
 from mc.experiment.training_draws import draws_of_training
@@ -39,16 +38,6 @@ REPLICAS = (
     "run.samples=80",
     "run.realisations=4",
 )
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load_text(text, *overrides):
-        path = tmp_path / "experiment.yaml"
-        path.write_text(text)
-        return load_experiment(path, overrides)
-
-    return load_text
 
 
 def _brute(key, *, started=24, removed=0, steps=1):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mc.config import load_experiment
 from mc.errors import InputError
 from mc.experiment import build_step, run
 from tests.stats import assert_fraction, assert_law, assert_same_law
@@ -31,13 +30,8 @@ run: {samples: 5000, seed: 3}
 
 
 @pytest.fixture
-def load(tmp_path):
-    def load_text(text=PLAIN, *overrides):
-        path = tmp_path / "experiment.yaml"
-        path.write_text(text)
-        return load_experiment(path, overrides)
-
-    return load_text
+def load(load):
+    return lambda text=PLAIN, *overrides: load(text, *overrides)
 
 
 @pytest.mark.smoke

@@ -1,14 +1,12 @@
 """A transformer's steps through the whole program, against what is known without it."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import mc.experiment.run_training as run_training
 import mc.experiment.training_draws as training_draws
-from mc.cli.app import main
 from mc.config import load_experiment
 from mc.experiment import run
 from mc.experiment.quiet_step import build_quiet
@@ -55,13 +53,8 @@ def noisy(noise=NOISE, text=TEXT):
 
 
 @pytest.fixture
-def load(tmp_path):
-    def load_text(text=TEXT, *overrides):
-        path = tmp_path / "experiment.yaml"
-        path.write_text(text)
-        return load_experiment(path, overrides)
-
-    return load_text
+def load(load):
+    return lambda text=TEXT, *overrides: load(text, *overrides)
 
 
 @pytest.fixture(scope="module")
@@ -247,16 +240,10 @@ def test_the_command_prints_one_object(tailstep, tmp_path):
 
 
 @pytest.fixture
-def tailstep(tmp_path, monkeypatch, capsys):
+def tailstep(tmp_path, invoke):
     def command(text, *arguments):
         path = tmp_path / "experiment.yaml"
         path.write_text(text)
-        monkeypatch.setattr(sys, "argv", ["tailstep", "run", str(path), *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code or 0
-        return code, *capsys.readouterr()
+        return invoke("run", str(path), *arguments)
 
     return command

@@ -6,7 +6,6 @@ import math
 import jax
 import pytest
 
-from mc.config import load_experiment
 from mc.delays import table
 from mc.delays.checks import is_known
 from mc.errors import InputError
@@ -46,16 +45,6 @@ cluster:
 model: {name: wait, compute: {time: 100 us}, exchange: {collective: barrier}}
 plan: {ranks: all, algorithm: dissemination}
 """
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load_text(text, *overrides):
-        path = tmp_path / "experiment.yaml"
-        path.write_text(text)
-        return load_experiment(path, overrides)
-
-    return load_text
 
 
 def test_on_a_free_network_weak_scaling_loses_nothing(load):

@@ -2,13 +2,10 @@
 
 import itertools
 import json
-import sys
 
 import numpy as np
 import pytest
 
-from mc.cli.app import main
-from mc.config import load_experiment
 from mc.errors import InputError
 from mc.experiment import run
 from mc.experiment.trace import nearest, probability_of, trace
@@ -44,16 +41,6 @@ CONGESTION = """      congestion:
 DEEP = TEXT.replace("samples: 4000", "samples: 64, realisations: 2").replace(
     "fan_out: 2\nmodel", f"fan_out: 2\n{CONGESTION}model"
 )
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load_text(text, *overrides):
-        path = tmp_path / "experiment.yaml"
-        path.write_text(text)
-        return load_experiment(path, overrides)
-
-    return load_text
 
 
 def check(found):
@@ -168,19 +155,15 @@ def test_quantiles_that_there_are_none_of():
             probability_of(text)
 
 
-def test_the_command_writes_a_file(tmp_path, monkeypatch, capsys):
+def test_the_command_writes_a_file(tmp_path, monkeypatch, invoke):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "barrier.yaml").write_text(BARRIER)
 
-    def tailstep(*words):
-        monkeypatch.setattr(sys, "argv", ["tailstep", "trace", *words])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        return ended.value.code or 0
-
-    assert tailstep("barrier.yaml", "--step", "p95", "--out", "step.json") == 0
+    code, _, err = invoke("trace", "barrier.yaml", "--step", "p95", "--out", "step.json")
+    assert code == 0
     assert json.loads((tmp_path / "step.json").read_text())["otherData"]["step"] == "p95"
-    assert "waits for the slowest rank" in capsys.readouterr().err
-    assert tailstep("barrier.yaml", "--out", "step.txt") == 2
-    assert "expected a file that ends in .json" in capsys.readouterr().err
-    assert tailstep("barrier.yaml", "--step", "p100") == 2
+    assert "waits for the slowest rank" in err
+    code, _, err = invoke("trace", "barrier.yaml", "--out", "step.txt")
+    assert code == 2
+    assert "expected a file that ends in .json" in err
+    assert invoke("trace", "barrier.yaml", "--step", "p100")[0] == 2

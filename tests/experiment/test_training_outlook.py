@@ -2,7 +2,6 @@
 
 import pytest
 
-from mc.config import load_experiment
 from mc.errors import InputError
 from mc.experiment.quiet_step import build_quiet
 from mc.experiment.training_outlook import plan_curves, plan_saturation, sizes_of_plan
@@ -15,13 +14,8 @@ ALONE = [
 
 
 @pytest.fixture
-def load(tmp_path):
-    def with_overrides(*overrides):
-        path = tmp_path / "experiment.yaml"
-        path.write_text(FREE)
-        return load_experiment(path, ["plan.pp=2", *ALONE, *overrides])
-
-    return with_overrides
+def load(load):
+    return lambda *overrides: load(FREE, "plan.pp=2", *ALONE, *overrides)
 
 
 def test_faster_chips_follow_amdahl(load):

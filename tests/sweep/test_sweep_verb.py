@@ -1,13 +1,10 @@
 """`tailstep sweep` and `tailstep merge`, as a user meets them."""
 
 import json
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-
-from mc.cli.app import main
 
 EXPERIMENT = """
 name: small
@@ -30,21 +27,12 @@ sweep:
 
 
 @pytest.fixture
-def tailstep(tmp_path, monkeypatch, capsys):
+def tailstep(tmp_path, monkeypatch, invoke):
     """Runs `tailstep` beside `small.yaml`; returns (exit code, stdout, stderr)."""
     (tmp_path / "small.yaml").write_text(EXPERIMENT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tailstep", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            sys.exit(main())
-        out = capsys.readouterr()
-        return int(ended.value.code or 0), out.out, out.err
-
-    return run
+    return invoke
 
 
 def test_it_says_how_much_there_is_to_do_and_then_what_is_best(tailstep):
