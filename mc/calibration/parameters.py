@@ -20,6 +20,7 @@ from mc.calibration.errors import CalibrationError
 from mc.calibration.kinds import Space, kind_at
 from mc.calibration.transforms import Transform
 from mc.config.figures import figure_at, with_figures
+from mc.config.posterior import known_anew
 from mc.document import StrictModel
 from mc.units import Dimension
 
@@ -140,14 +141,15 @@ class Parameters:
         )
 
     def settled(self, config: Model, z: NDArray[np.float64]) -> Model:
-        """The same with plain numbers, validated."""
+        """The same with plain numbers, validated; what an earlier calibration left unknown of them is left out."""
         values = [float(f"{each:.6g}") for each in np.asarray(self.values(jnp.asarray(z)))]
         rests = {}
         for group, rest in self.rests:
             own = [value for each, value in zip(self.items, values, strict=True) if each.group == group]
             # As much as the rounded ones leave.
             rests[rest] = float(f"{1 - sum(own):.12g}")
-        found = self._into(config, values, rests)
+        paths = [path for each in self.items for path in (*each.paths, each.rest)]
+        found = known_anew(self._into(config, values, rests), paths)
         return type(config).model_validate(found.model_dump(mode="json", exclude_none=True))
 
     @property

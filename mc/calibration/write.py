@@ -20,6 +20,7 @@ from mc.calibration.parameters import Parameter
 from mc.config import ClusterConfig, resolved_yaml
 from mc.config.figures import figure_at
 from mc.config.posterior import PosteriorConfig, UncertainConfig
+from mc.document import StrictModel
 from mc.units import format_quantity
 
 WIDTH = 4096
@@ -95,14 +96,14 @@ def posterior(
 
 
 def uncertain(
-    items: Sequence[Parameter], lower: NDArray[np.float64], cluster: ClusterConfig
+    items: Sequence[Parameter], lower: NDArray[np.float64], config: StrictModel
 ) -> tuple[UncertainConfig, ...]:
-    """Fitted figures of a cluster with the rows of a Cholesky factor of their covariance."""
+    """Fitted figures of a cluster or an experiment with the rows of a Cholesky factor of their covariance."""
     return tuple(
         UncertainConfig(
             paths=each.paths,
             space=each.space,
-            mean=float(f"{_coordinate(each, items[:place], cluster):.10g}"),
+            mean=float(f"{_coordinate(each, items[:place], config):.10g}"),
             factor=tuple(float(f"{each.spread * entry:.6g}") for entry in row[: place + 1]),
             group=each.group or None,
             rest=each.rest or None,
@@ -127,9 +128,9 @@ def figure_notes(items: Sequence[Parameter], intervals: NDArray[np.float64], kno
     return notes
 
 
-def _coordinate(parameter: Parameter, before: Sequence[Parameter], cluster: ClusterConfig) -> float:
+def _coordinate(parameter: Parameter, before: Sequence[Parameter], config: StrictModel) -> float:
     """The fitted figure without its borders; `before` are the parameters before it."""
-    value = figure_at(cluster, parameter.paths[0])
+    value = figure_at(config, parameter.paths[0])
     match parameter.space:
         case "positive":
             return math.log(value)
@@ -137,10 +138,10 @@ def _coordinate(parameter: Parameter, before: Sequence[Parameter], cluster: Clus
             # It may be rounded to the limit.
             return math.log(value / max(parameter.limit - value, 1e-9 * parameter.limit))
         case "simplex":
-            return math.log(value / max(figure_at(cluster, parameter.rest), 1e-12))
+            return math.log(value / max(figure_at(config, parameter.rest), 1e-12))
         case _:
             below = [each for each in before if parameter.group and each.group == parameter.group]
-            least = figure_at(cluster, below[-1].paths[0]) if below else 1.0
+            least = figure_at(config, below[-1].paths[0]) if below else 1.0
             return math.log(max(value - least, 1e-9))
 
 

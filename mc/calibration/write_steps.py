@@ -1,7 +1,7 @@
 """A calibrated experiment as a file that `tailstep run` takes: complete, each fitted figure with its interval and its source.
 
-What is left unknown of the cluster's figures together is its block `posterior`, as in a calibrated cluster; of figures outside the
-cluster, such as a model's efficiency, the comment behind them is all there is.
+What is left unknown of all of them together is the experiment's block `posterior`, which forecasts read; what an earlier calibration
+of the cluster says of other figures stays in the cluster's.
 """
 
 import io
@@ -16,9 +16,7 @@ from mc.calibration.parameters import Parameter
 from mc.calibration.step_fit import StepsFit
 from mc.calibration.write import WIDTH, comment, figure_notes, uncertain
 from mc.config import ExperimentConfig, resolved_yaml
-from mc.config.posterior import PosteriorConfig
-
-_CLUSTER = "cluster."
+from mc.config.posterior import PosteriorConfig, both
 
 
 def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str:
@@ -29,12 +27,14 @@ def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str
         command: that makes it anew.
     """
     experiment = fit.calibrated
-    posterior = _posterior(fit, experiment)
-    cluster = experiment.cluster.model_copy(update={"posterior": posterior})
+    source = f"Laplace's approximation, from {_sources(fit)}"
+    lower = np.asarray(np.linalg.cholesky(fit.covariance), np.float64)
+    found = PosteriorConfig(source=source, parameters=uncertain(fit.parameters.items, lower, experiment))
+    whole = experiment.model_copy(update={"posterior": both(experiment.posterior, found)})
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.width = WIDTH
-    document = yaml.load(resolved_yaml(experiment.model_copy(update={"cluster": cluster})))
+    document = yaml.load(resolved_yaml(whole))
     notes = figure_notes(fit.parameters.items, fit.interval(), identify(fit.covariance))
     for each, note in zip(fit.parameters.items, notes, strict=True):
         for path in each.paths:
@@ -42,39 +42,6 @@ def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str
     stream = io.StringIO()
     yaml.dump(document, stream)
     return "\n".join([*(f"# {line}" for line in _heading(fit, command)), stream.getvalue()])
-
-
-def _posterior(fit: StepsFit, experiment: ExperimentConfig) -> PosteriorConfig | None:
-    """The joint law of those figures that are the cluster's; None if none is."""
-    own = [
-        place
-        for place, each in enumerate(fit.parameters.items)
-        if all(path.startswith(_CLUSTER) for path in each.paths)
-    ]
-    if not own:
-        return None
-    lower = np.asarray(np.linalg.cholesky(fit.covariance[np.ix_(own, own)]), np.float64)
-    items = [_below_cluster(fit.parameters.items[place]) for place in own]
-    return PosteriorConfig(
-        source=f"Laplace's approximation, from {_sources(fit)}",
-        parameters=uncertain(items, lower, experiment.cluster),
-    )
-
-
-def _below_cluster(parameter: Parameter) -> Parameter:
-    def cut(path: str) -> str:
-        return path.removeprefix(_CLUSTER)
-
-    return Parameter(
-        tuple(cut(path) for path in parameter.paths),
-        parameter.center,
-        parameter.spread,
-        parameter.space,
-        parameter.dimension,
-        cut(parameter.group),
-        cut(parameter.rest),
-        parameter.limit,
-    )
 
 
 def _sources(fit: StepsFit) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mc.config import ClusterConfig
+from mc.config import ClusterConfig, ExperimentConfig
 
 Overrides = Annotated[
     list[str] | None,
@@ -15,7 +15,8 @@ Overrides = Annotated[
 ]
 
 
-def say_fixed(cluster: ClusterConfig) -> None:
-    """Says which figures of a calibrated cluster `--set` has made known."""
-    if cluster.posterior is not None and cluster.posterior.fixed:
-        print(f"set, so no longer uncertain: {', '.join(cluster.posterior.fixed)}", file=sys.stderr)
+def say_fixed(config: ClusterConfig | ExperimentConfig) -> None:
+    """Says which figures of a calibrated cluster or experiment `--set` has made known."""
+    posterior = config.posterior if isinstance(config, ClusterConfig) else config.uncertain
+    if posterior is not None and posterior.fixed:
+        print(f"set, so no longer uncertain: {', '.join(posterior.fixed)}", file=sys.stderr)

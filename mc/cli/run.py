@@ -43,7 +43,7 @@ def run(
 
         check_plot(plot)
     experiment = load_experiment(config, overrides or ())
-    say_fixed(experiment.cluster)
+    say_fixed(experiment)
     if plot is not None and experiment.serving is None:
         raise InputError("--plot: expected an experiment with `serving`; got one without")
     # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
@@ -57,7 +57,7 @@ def run(
     command = _command(config, overrides or (), out)
     with progress("sampling", total=experiment.run.samples) as advance:
         result = run_experiment(experiment, command=command, advance=advance)
-    if experiment.cluster.posterior is not None:
+    if experiment.uncertain is not None:
         from mc.sensitivity import with_model
 
         result = with_model(experiment, result)

@@ -62,7 +62,7 @@ def sensitivity(
     if plot is not None:
         check_plot(plot)
     experiment = load_experiment(config, overrides or ())
-    say_fixed(experiment.cluster)
+    say_fixed(experiment)
     # The engine brings JAX, which takes seconds: not before the configuration is known to be good.
     from mc.report import progress
     from mc.report.pictures.sensitivity import plot_sensitivity

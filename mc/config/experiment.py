@@ -20,6 +20,7 @@ from mc.config.names import Method, SchemaVersion
 from mc.config.plan import FOR_EVERY_MODEL, PlanConfig
 from mc.config.plan_checks import plan_problems
 from mc.config.plan_sizes import resolved_dp
+from mc.config.posterior import CLUSTER, PosteriorConfig, joined, posterior_problems
 from mc.config.protocol import AUTO, NONE
 from mc.config.quantities import Probability
 from mc.config.serving import ServingConfig
@@ -64,6 +65,7 @@ class ExperimentConfig(StrictModel):
         run: how to find out.
         failures: of chips, for the time that a job takes over days.
         mitigations: what is done about stragglers.
+        posterior: how well figures of all this are known, after a calibration to step times.
     """
 
     schema_version: SchemaVersion = 1
@@ -76,6 +78,12 @@ class ExperimentConfig(StrictModel):
     run: RunConfig = RunConfig()
     failures: FailuresConfig | None = None
     mitigations: MitigationsConfig = MitigationsConfig()
+    posterior: PosteriorConfig | None = None
+
+    @property
+    def uncertain(self) -> PosteriorConfig | None:
+        """What calibrations left unknown of its figures and its cluster's; None if all is known."""
+        return joined(self.cluster.posterior, self.posterior)
 
     @property
     def ranks(self) -> int:
@@ -143,7 +151,7 @@ class ExperimentConfig(StrictModel):
     @model_validator(mode="after")
     def _fits(self) -> "ExperimentConfig":
         if self.serving is not None:
-            found = self._serving(self.serving)
+            found = self._serving(self.serving) or self._unknown_figures()
             if found:
                 raise located("ExperimentConfig", found)
             return self
@@ -174,9 +182,21 @@ class ExperimentConfig(StrictModel):
         if self.cluster.noise.kernels is not None and self.model.transformer is None:
             text = "expected none, since only ranks of a `transformer` wait for each other while they compute"
             found.append((("cluster", "noise", "kernels"), text))
+        if not found:
+            found += self._unknown_figures()
         if found:
             raise located("ExperimentConfig", found)
         return self
+
+    def _unknown_figures(self) -> list[_Problem]:
+        """What is wrong with the figures that are said to be uncertain."""
+        if self.posterior is None:
+            return []
+        of_cluster = self.cluster.posterior
+        rows = () if of_cluster is None else of_cluster.parameters
+        elsewhere = {f"{CLUSTER}{path}" for each in rows for path in each.paths}
+        problems = posterior_problems(self, self.posterior, elsewhere)
+        return [(("posterior", *path), text) for path, text in problems]
 
     def _asked(self) -> Asked:
         return Asked(

@@ -149,6 +149,7 @@ def _load(kind: Kind, path: PathLike, overrides: Sequence[str]) -> Any:
 def _build(kind: Kind, document: Document, overrides: Sequence[str | Override]) -> StrictModel:
     document = resolve_extends(document, shipped.finder(kind))
     parsed, problems = _parse_overrides(overrides)
+    stated = parsed
     failed: dict[str, list[Problem]] = {}
     if kind == "experiment":
         # A block that is not about one experiment: `mc.config.load_sweep` reads it.
@@ -172,7 +173,7 @@ def _build(kind: Kind, document: Document, overrides: Sequence[str | Override]) 
         document = apply_overrides(document, parsed)
     except ConfigError as error:
         problems += error.problems
-    root, found = read_samples(_known_now(kind, document.root, parsed))
+    root, found = read_samples(_known_now(kind, document.root, parsed, stated))
     problems += found
     for each in failed.values():
         problems += each
@@ -192,10 +193,19 @@ def _build(kind: Kind, document: Document, overrides: Sequence[str | Override]) 
     return config
 
 
-def _known_now(kind: Kind, root: Node, overrides: Sequence[Override]) -> Node:
-    """The tree with figures that overrides set taken as known, if a calibration left them uncertain."""
+def _known_now(kind: Kind, root: Node, overrides: Sequence[Override], stated: Sequence[Override]) -> Node:
+    """The tree with figures that overrides set taken as known, if a calibration left them uncertain.
+
+    Args:
+        kind: of the file.
+        root: its tree.
+        overrides: those that are put in.
+        stated: those and what replaced whole parts by other files.
+    """
     if kind == "cluster":
         return without_fixed(root, overrides, 0)
+    if kind == "experiment":
+        root = without_fixed(root, stated, 0)
     cluster = root.child("cluster") if kind == "experiment" else None
     if cluster is None or cluster.mapping is None:
         return root

@@ -1,9 +1,9 @@
-"""What a calibration leaves unknown of a cluster's figures: a normal law in spaces without borders.
+"""What a calibration leaves unknown of the figures of a cluster or an experiment: a normal law in spaces without borders.
 
     x = mean + factor · z,   z standard normal,
 
 one x for each parameter, one row of `factor` (for instance of the covariance's Cholesky factor; shorter rows go on with zeros), and
-each x a figure of the cluster by its space:
+each x a figure by its space:
 
 - `positive`: the logarithm of the figure; `factor`: that of what is beyond 1;
 - `share`: the log-odds of the figure over its limit;
@@ -12,19 +12,24 @@ each x a figure of the cluster by its space:
 
 A figure that `--set` fixes loses its row, which leaves the law of the others as it was, and is listed in `fixed`. Not conditioned
 on: who sets a figure asks what if, and has not measured it.
+
+A cluster's block has paths below the cluster, an experiment's below the experiment; what both say is independent (`joined`).
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from mc.config.figures import PathError, figure_at, item_place
+from mc.config.figures import PathError, figure_at, item_place, parent_of
 from mc.document import Node, Override, StrictModel
 
+Model = TypeVar("Model", bound=StrictModel)
 Text = Annotated[str, Field(min_length=1)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
+CLUSTER = "cluster."
+"""What paths below a cluster begin with below an experiment."""
 Space = Literal["positive", "share", "factor", "simplex", "ordered"]
 # Between the mean and the figure in the file, which is rounded.
 _TOLERANCE = 1e-4
@@ -34,7 +39,7 @@ class UncertainConfig(StrictModel):
     """A figure that is known to some extent.
 
     Attributes:
-        paths: where it stands below the cluster; all places share one value.
+        paths: where it stands, below what the block is of; all places share one value.
         space: of its values.
         mean: in that space, of the figure in SI units.
         factor: its row: standard deviations by independent causes.
@@ -105,11 +110,70 @@ class PosteriorConfig(StrictModel):
         return 1 / (1 + math.fsum(math.exp(x) for each, x in pairs if each.group == group))
 
 
+def joined(cluster: PosteriorConfig | None, experiment: PosteriorConfig | None) -> PosteriorConfig | None:
+    """What is not known of an experiment and of its cluster, independently, with paths below the experiment; None if all is known."""
+    if cluster is not None:
+        cluster = PosteriorConfig(
+            source=cluster.source,
+            parameters=tuple(_below_experiment(each) for each in cluster.parameters),
+            fixed=tuple(f"{CLUSTER}{path}" for path in cluster.fixed),
+        )
+    return both(cluster, experiment)
+
+
+def both(first: PosteriorConfig | None, second: PosteriorConfig | None) -> PosteriorConfig | None:
+    """Two posteriors of different figures that are independent of each other as one; None if neither is."""
+    if first is None or second is None:
+        return first or second
+    before = (0.0,) * first.causes
+    own = [each.model_copy(update={"factor": (*before, *each.factor)}) for each in second.parameters]
+    return PosteriorConfig(
+        source="; ".join(dict.fromkeys((first.source, second.source))),
+        parameters=(*first.parameters, *own),
+        fixed=(*first.fixed, *second.fixed),
+    )
+
+
+def _below_experiment(parameter: UncertainConfig) -> UncertainConfig:
+    def at(path: str | None) -> str | None:
+        return None if path is None else f"{CLUSTER}{path}"
+
+    paths = tuple(f"{CLUSTER}{path}" for path in parameter.paths)
+    moved = {"paths": paths, "group": at(parameter.group), "rest": at(parameter.rest)}
+    return parameter.model_copy(update=moved)
+
+
+def known_anew(config: Model, paths: Collection[str]) -> Model:
+    """A cluster or an experiment whose posteriors leave out figures that are fitted anew."""
+    changes: dict[str, Any] = {}
+    posterior, cluster = getattr(config, "posterior", None), getattr(config, "cluster", None)
+    if posterior is not None:
+        changes["posterior"] = _leaving_out(posterior, set(paths))
+    if isinstance(cluster, StrictModel):
+        below = [path.removeprefix(CLUSTER) for path in paths if path.startswith(CLUSTER)]
+        changes["cluster"] = known_anew(cluster, below)
+    return config.model_copy(update=changes) if changes else config
+
+
+def _leaving_out(posterior: PosteriorConfig, paths: set[str]) -> PosteriorConfig | None:
+    rows = tuple(each for each in posterior.parameters if not {*each.paths, each.rest} & paths)
+    fixed = tuple(path for path in posterior.fixed if path not in paths)
+    return posterior.model_copy(update={"parameters": rows, "fixed": fixed}) if rows else None
+
+
 _Found = Iterator[tuple[tuple[str | int, ...], str]]
 
 
-def posterior_problems(cluster: StrictModel, posterior: PosteriorConfig) -> _Found:
-    """Objections to a posterior on a cluster: (path below the posterior, message)."""
+def posterior_problems(
+    config: StrictModel, posterior: PosteriorConfig, elsewhere: Collection[str] = ()
+) -> _Found:
+    """Objections to a posterior: (path below the posterior, message).
+
+    Args:
+        config: what its paths start at.
+        posterior: the block.
+        elsewhere: paths that another block has.
+    """
     known: set[str] = set()
     wrong = False
     for place, each in enumerate(posterior.parameters):
@@ -123,9 +187,15 @@ def posterior_problems(cluster: StrictModel, posterior: PosteriorConfig) -> _Fou
             if path in known:
                 yield at, f"expected each figure once; got `{path}` twice"
                 wrong = True
+            if path in elsewhere:
+                yield at, f"expected a figure that the cluster's own `posterior` lacks; got `{path}`"
+                wrong = True
             known.add(path)
             try:
-                figure_at(cluster, path)
+                figure_at(config, path)
+                if _is_count(config, path):
+                    yield at, "expected the path of a figure; got that of a count"
+                    wrong = True
             except PathError as error:
                 yield at, str(error)
                 wrong = True
@@ -140,7 +210,7 @@ def posterior_problems(cluster: StrictModel, posterior: PosteriorConfig) -> _Fou
         return
     for place, each in enumerate(posterior.parameters):
         for path in each.paths:
-            stated = figure_at(cluster, path)
+            stated = figure_at(config, path)
             if abs(means[path] - stated) > _TOLERANCE * abs(stated):
                 yield (
                     ("parameters", place, "mean"),
@@ -149,13 +219,19 @@ def posterior_problems(cluster: StrictModel, posterior: PosteriorConfig) -> _Fou
                 )
 
 
+def _is_count(config: StrictModel, path: str) -> bool:
+    """Whether a whole number is there, which nothing is a little more of."""
+    model, key = parent_of(config, path)
+    return isinstance(getattr(model, key, None), int)
+
+
 def without_fixed(cluster: Node, overrides: Sequence[Override], depth: int) -> Node:
-    """A cluster's tree without uncertainty of what overrides set.
+    """The tree of a cluster, or of an experiment, without uncertainty of what overrides set.
 
     Args:
-        cluster: with the overrides put in.
+        cluster: the tree, with the overrides put in.
         overrides: all that there are.
-        depth: of the cluster in their paths: 0, or 1 below an experiment.
+        depth: of it in their paths: 0, or 1 for a cluster below an experiment.
     """
     posterior = cluster.child("posterior")
     parameters = None if posterior is None else posterior.child("parameters")

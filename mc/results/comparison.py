@@ -4,6 +4,7 @@ Two runs are *paired* if the same random numbers were drawn for both: of one see
 realisations. Then differences are those of pairs (`mc.estimate.paired`).
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -111,6 +112,14 @@ def changes(before: str, after: str) -> Iterator[Change]:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if path.split(".")[-2:] == ["posterior", "parameters"]:
+        # Of a figure that is not known exactly, its standard deviation where it has no borders.
+        for each in value:
+            yield (
+                f"{path.removesuffix('.parameters')}.{each['paths'][0]}",
+                f"{math.hypot(*each['factor']):.3g}",
+            )
+        return
     keyed = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     )

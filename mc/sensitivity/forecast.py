@@ -12,9 +12,11 @@ shifted by what the step without noise changes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -30,21 +32,24 @@ from mc.experiment.quiet_step import build_quiet
 from mc.experiment.run import draw_steps
 from mc.fabric import build_cluster
 from mc.results import ModelIntervals, RunResult
-from mc.sensitivity.steps import cells_of, exchange_of, for_each, times_of
+from mc.sensitivity.steps import Cells, cells_of, exchange_of, for_each, times_of
+from mc.step import Classes
 
 DRAWS = 100
 # Of a transformer, each of which is a step to be worked out anew.
 _FEW_DRAWS = 40
 # Steps of each draw, at most about.
 _STEPS = 20_000
-_LINKS = "tiers."
+_LINKS = "cluster.tiers."
+# Figures that say how many chips are slow, or links are in which state.
+_COUNTED = ("fraction", "probability", "persistence", "holding")
 
 Floats = NDArray[np.float64]
 Figures = list[dict[str, float]]
 
 
 def draws_of(posterior: PosteriorConfig, count: int, seed: int) -> Figures:
-    """Figures of a cluster by path, for so many draws of its posterior."""
+    """Figures by path, for so many draws of a posterior."""
     latin = stats.qmc.LatinHypercube(posterior.causes, rng=np.random.default_rng(seed))
     return [posterior.draw(z) for z in stats.norm.ppf(latin.random(count)).tolist()]
 
@@ -55,16 +60,16 @@ def means_of(posterior: PosteriorConfig) -> dict[str, float]:
 
 
 def with_model(config: ExperimentConfig, result: RunResult) -> RunResult:
-    """A run with intervals from what is not known of its cluster; as it is where all is known.
+    """A run with intervals from what is not known of its figures; as it is where all is known.
 
     Args:
         config: of the run.
         result: of the run.
 
     Raises:
-        InputError: a draw of the posterior makes no cluster that can carry the experiment.
+        InputError: a draw of the posterior makes no experiment that can be carried out.
     """
-    posterior = config.cluster.posterior
+    posterior = config.uncertain
     if posterior is None or not posterior.parameters or config.serving is not None:
         return result
     is_training = config.model.transformer is not None
@@ -86,11 +91,9 @@ def _drawn(config: ExperimentConfig, posterior: PosteriorConfig, result: RunResu
         return _redrawn(config, posterior)
     figures = [means_of(posterior), *draws_of(posterior, DRAWS, config.run.seed)]
     paths = list(figures[0])
-    values = np.array([[each[path] for path in paths] for each in figures])
     built = build(config)
     cells = cells_of(config, built, _STEPS)
     only_links = all(path.startswith(_LINKS) for path in paths)
-    inside = [f"cluster.{path}" for path in paths]
     computing = result.samples * 0.0
     if only_links and result.samples.shape[0] == cells.realisations:
         computing = (result.parts["compute"] + result.parts["straggler_wait"])[:, : cells.size]
@@ -99,10 +102,39 @@ def _drawn(config: ExperimentConfig, posterior: PosteriorConfig, result: RunResu
     metrics: list[dict[str, float]] = [{} for _ in figures]
     for stages, members in _by_stages(config, figures).items():
         make = exchange_of if only_links else times_of
-        drawn = for_each(make(config, cells, stages, inside), values[members])
+        sets = _sets(config, cells, [figures[member] for member in members])
+
+        def times_for(own: _Set, make: Any = make, stages: tuple[Stage, ...] = stages) -> Array:
+            met = replace(cells, classes=own.classes or cells.classes, counts=own.counts or cells.counts)
+            return make(config, met, stages, paths)(own.values)
+
+        drawn = for_each(times_for, sets)
         for member, times in zip(members, drawn, strict=True):
             metrics[member] = metrics_of(times + computing if only_links else times)
     return {name: np.array([each[name] - metrics[0][name] for each in metrics[1:]]) for name in metrics[0]}
+
+
+class _Set(NamedTuple):
+    """Figures in the order of their paths; which chips are slow and how many links are in which state, if that depends on them."""
+
+    values: Array | Floats
+    classes: Classes | None
+    counts: tuple[Array, ...] | None
+
+
+def _sets(config: ExperimentConfig, cells: Cells, figures: Figures) -> _Set:
+    """Several sets of figures along the leading axis of all leaves, which are met by the same random numbers."""
+    values = np.array([list(each.values()) for each in figures])
+    if not any(path.split(".")[-1] in _COUNTED for path in figures[0]):
+        return _Set(values, None, None)
+    met = []
+    for each in figures:
+        own = with_figures(config, each)
+        met.append(cells_of(own, build(own), cells.realisations * cells.size))
+    return _Set(
+        values,
+        *jax.tree.map(lambda *leaves: np.stack(leaves), *((each.classes, each.counts) for each in met)),
+    )
 
 
 def _redrawn(config: ExperimentConfig, posterior: PosteriorConfig) -> dict[str, Floats]:
@@ -110,8 +142,8 @@ def _redrawn(config: ExperimentConfig, posterior: PosteriorConfig) -> dict[str, 
     run = config.run.model_copy(update={"samples": min(config.run.samples, _STEPS)})
     metrics = []
     for each in [means_of(posterior), *draws_of(posterior, _FEW_DRAWS, config.run.seed)]:
-        cluster = with_figures(config.cluster, each)
-        metrics.append(metrics_of(draw_steps(config.model_copy(update={"cluster": cluster, "run": run}))))
+        own = with_figures(config, each)
+        metrics.append(metrics_of(draw_steps(own.model_copy(update={"run": run}))))
     return {name: np.array([each[name] - metrics[0][name] for each in metrics[1:]]) for name in metrics[0]}
 
 
@@ -119,9 +151,8 @@ def _by_stages(config: ExperimentConfig, figures: Figures) -> Mapping[tuple[Stag
     """Draws by how their exchange is carried out: what is left open is chosen anew for each."""
     found: dict[tuple[Stage, ...], list[int]] = {}
     for number, each in enumerate(figures):
-        cluster = with_figures(config.cluster, each)
-        own = config.model_copy(update={"cluster": cluster})
-        chosen = tuple(stages_of(own, build_cluster(cluster)))
+        own = with_figures(config, each)
+        chosen = tuple(stages_of(own, build_cluster(own.cluster)))
         found.setdefault(chosen, []).append(number)
     return found
 
@@ -138,8 +169,7 @@ def metrics_of(times: Floats) -> dict[str, float]:
 def _shifted(config: ExperimentConfig, posterior: PosteriorConfig, result: RunResult) -> dict[str, Floats]:
     steps = []
     for each in [means_of(posterior), *draws_of(posterior, _FEW_DRAWS, config.run.seed)]:
-        own = config.model_copy(update={"cluster": with_figures(config.cluster, each)})
-        steps.append(float(build_quiet(own).breakdown.step))
+        steps.append(float(build_quiet(with_figures(config, each)).breakdown.step))
     shift = np.array(steps[1:]) - steps[0]
     return {name: shift for name, _ in result.estimates.items()}
 

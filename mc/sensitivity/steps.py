@@ -140,7 +140,12 @@ def idle_exchange_of(config: ExperimentConfig, stages: Sequence[Stage], paths: S
     return times
 
 
-def for_each(times: Times, values: np.ndarray) -> np.ndarray:
-    """Step times for each of several sets of figures, [sets, realisations, steps]: one compiled program."""
-    drawn = eqx.filter_jit(lambda rows: jax.lax.map(times, rows))(jnp.asarray(values, jnp.result_type(float)))
-    return np.asarray(drawn, np.float64)
+def for_each(times: Callable[[Any], Array], sets: Any) -> np.ndarray:
+    """Step times for each of several sets of figures, [sets, realisations, steps]: one compiled program.
+
+    Args:
+        times: of one set.
+        sets: an array or a tree of them, with a leading axis of sets.
+    """
+    sets = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), sets)
+    return np.asarray(eqx.filter_jit(lambda each: jax.lax.map(times, each))(sets), np.float64)

@@ -129,7 +129,7 @@ def test_the_folder_is_drawn_and_told(printed, files):
 def test_run_takes_the_file(printed, files):
     found = load_experiment(files / "out.yaml")
     assert found.cluster.noise.jitter.mean == pytest.approx(printed["figures"][0]["value"], rel=1e-5)
-    assert found.cluster.posterior.parameters[0].paths == ("noise.jitter.mean",)
+    assert found.posterior.parameters[0].paths == ("cluster.noise.jitter.mean",)
     assert "# 90 %: " in (files / "out.yaml").read_text()
 
 

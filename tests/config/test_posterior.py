@@ -1,4 +1,4 @@
-"""The block `posterior` of a cluster: what it says, what is refused, and what `--set` takes out of it."""
+"""The block `posterior` of a cluster and of an experiment: what it says, what is refused, and what `--set` takes out of it."""
 
 import math
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 
 from mc.config import ExperimentConfig, load_cluster, load_experiment
-from mc.config.posterior import PosteriorConfig
+from mc.config.posterior import PosteriorConfig, known_anew
 from mc.document import ConfigError
 
 CLUSTER = """\
@@ -117,6 +117,87 @@ def test_what_is_set_is_known(folder, override, left, fixed):
     assert cluster.posterior is not None
     assert [each.factor for each in cluster.posterior.parameters] == left
     assert cluster.posterior.fixed == fixed
+
+
+OWN = f"""\
+posterior:
+  source: steps.csv
+  parameters:
+    - {{paths: [model.compute.time], space: positive, mean: {math.log(1e-3)}, factor: [0.1]}}
+    - {{paths: [cluster.tiers.net.link.bandwidth], space: positive, mean: {math.log(20e9)}, factor: [0.1, 0.2]}}
+"""
+
+
+def test_an_experiment_has_its_own_beside_its_clusters(folder):
+    (folder / "run.yaml").write_text(EXPERIMENT + OWN)
+    found = load_experiment(folder / "run.yaml").uncertain
+    assert found is not None
+    assert found.source == "a log; steps.csv"
+    names = ["cluster.tiers.node.link.bandwidth", "cluster.tiers.net.link.latency", "model.compute.time"]
+    assert [each.paths[0] for each in found.parameters] == [*names, "cluster.tiers.net.link.bandwidth"]
+    # Of causes of its own.
+    assert [each.factor for each in found.parameters] == [
+        (0.1,),
+        (0.1, 0.2),
+        (0, 0, 0.1),
+        (0, 0, 0.1, 0.2),
+    ]
+    figures = found.draw([1.0, 0.0, 2.0, 0.0])
+    assert figures["model.compute.time"] == pytest.approx(1e-3 * math.exp(0.2))
+    assert figures["cluster.tiers.node.link.bandwidth"] == pytest.approx(200e9 * math.exp(0.1))
+
+
+@pytest.mark.parametrize(
+    ("override", "left", "fixed"),
+    [
+        ("model.compute.time=2 ms", ["cluster.tiers.net.link.bandwidth"], ("model.compute.time",)),
+        (
+            "cluster.tiers.1.link.bandwidth=1 GB/s",
+            ["model.compute.time"],
+            ("cluster.tiers.net.link.bandwidth",),
+        ),
+        ("cluster=other.yaml", ["model.compute.time"], ("cluster.tiers.net.link.bandwidth",)),
+        ("run.samples=10", ["model.compute.time", "cluster.tiers.net.link.bandwidth"], ()),
+    ],
+)
+def test_what_is_set_of_an_experiment_is_known(folder, override, left, fixed):
+    (folder / "run.yaml").write_text(EXPERIMENT + OWN)
+    (folder / "other.yaml").write_text(CLUSTER.replace("20 GB/s", "30 GB/s"))
+    override = override.replace("other.yaml", str(folder / "other.yaml"))
+    found = load_experiment(folder / "run.yaml", [override]).posterior
+    assert found is not None
+    assert [each.paths[0] for each in found.parameters] == left
+    assert found.fixed == fixed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("[model.compute.time]", "[model.compute.tme]", "run.yaml:8:16: posterior.parameters.0.paths.0: "),
+        ("[model.compute.time]", "[run.samples]", "expected the path of a figure; got that of a count"),
+        (f"{math.log(1e-3)}", "3.0", "expected the mean of the figure at `model.compute.time`, 0.001"),
+        (
+            "net.link.bandwidth",
+            "node.link.bandwidth",
+            "expected a figure that the cluster's own `posterior` lacks",
+        ),
+    ],
+)
+def test_mistakes_of_an_experiments_own(folder, before, after, message):
+    assert before in OWN
+    (folder / "run.yaml").write_text(EXPERIMENT + OWN.replace(before, after, 1))
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load_experiment(folder / "run.yaml")
+
+
+def test_what_is_fitted_anew_loses_its_rows(folder):
+    (folder / "run.yaml").write_text(EXPERIMENT + OWN)
+    config = load_experiment(folder / "run.yaml")
+    found = known_anew(config, ["model.compute.time", "cluster.tiers.node.link.bandwidth"])
+    assert found.posterior is not None
+    assert found.cluster.posterior is not None
+    assert [each.paths[0] for each in found.posterior.parameters] == ["cluster.tiers.net.link.bandwidth"]
+    assert [each.paths[0] for each in found.cluster.posterior.parameters] == ["tiers.net.link.latency"]
 
 
 def test_the_resolved_file_says_the_same(folder):

@@ -83,6 +83,49 @@ def test_sampling_is_not_in_it(found):
     assert widths == pytest.approx([widths[0]] * len(widths), rel=1e-4)
 
 
+def calibrated(rows, noise, **run):
+    """An experiment whose cluster is known and whose own figures are not."""
+    plain = experiment(**noise).model_dump(mode="json", exclude_none=True)
+    del plain["cluster"]["posterior"]
+    plain["posterior"] = {"source": "steps.csv", "parameters": rows}
+    return ExperimentConfig.model_validate(plain | {"run": plain["run"] | run})
+
+
+def test_what_a_rank_computes_moves_the_step_as_in_the_closed_form():
+    # Time and mean together: exp(a z) of the one, exp(b z) of the other, from one cause.
+    compute, mean, a, b = 10e-3, 1e-3, 0.1, 0.3
+    rows = [
+        {"paths": ["model.compute.time"], "space": "positive", "mean": math.log(compute), "factor": [a]},
+        {"paths": ["cluster.noise.jitter.mean"], "space": "positive", "mean": math.log(mean), "factor": [b]},
+    ]
+    config = calibrated(rows, {"jitter": {"family": "exponential", "mean": "1 ms"}})
+    result = with_model(config, run(config))
+    assert result.model is not None
+    assert (result.model.source, result.model.figures, result.model.draws) == ("steps.csv", 2, DRAWS)
+    # The slowest of eight exponentials: mean H_8, and -log(1 - p^(1/8)) at p.
+    exact = {
+        "mean": sum(1 / k for k in range(1, RANKS + 1)),
+        "p50": -math.log(-math.expm1(math.log(0.5) / RANKS)),
+    }
+    for name, factor in exact.items():
+        estimate = getattr(result.estimates, name).value
+        drawn = (estimate - compute - transfer(0)) / mean
+        # Both ends of 400 steps' interval are within 15 %.
+        assert drawn == pytest.approx(factor, rel=0.15)
+        for end, level in zip(result.model.ends[name], (0.025, 0.975), strict=True):
+            ends = [compute * math.expm1(a * z) + drawn * mean * math.expm1(b * z) for z in stratum(level)]
+            assert min(ends) - 1e-7 <= end - estimate <= max(ends) + 1e-7
+
+
+def test_how_many_chips_are_slow_is_drawn_anew():
+    # From hardly any to nearly all: the least end has no slow chip in any realisation, the most one in each.
+    rows = [{"paths": ["cluster.noise.slow_chips.fraction"], "space": "share", "mean": 0.0, "factor": [4.0]}]
+    config = calibrated(rows, {"slow_chips": {"fraction": 0.5, "slowdown": 1.5}}, samples=8)
+    result = with_model(config, run(config))
+    assert result.model is not None
+    assert result.model.ends["mean"] == pytest.approx((10e-3 + transfer(0), 15e-3 + transfer(0)), rel=1e-5)
+
+
 def test_draws_have_the_law_of_the_posterior():
     rows = [
         {"paths": ["a"], "space": "positive", "mean": 1.0, "factor": [0.5]},

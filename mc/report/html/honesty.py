@@ -125,14 +125,19 @@ def _tested(run: RunResult, config: Mapping[str, Any]) -> Table:
             (
                 "exchange",
                 "logs of nccl-tests: missed by 30 % in the median with NCCL's own constants, by 4 % where calibrated",
-                "calibrated"
-                if at(config, "cluster", "posterior") is not None
-                else "as the configuration says",
+                "calibrated" if _has_measured_links(config) else "as the configuration says",
             )
         )
     rows.append(("slowest of n", "closed forms and brute force, up to 2·10⁹ ranks", f"{run.ranks:,}: within"))
     caption = f"Tested range: {_STEPS:,} published training steps, published logs of collectives, theorems"
     return Table(("what", "tested", "this run"), rows, caption, words=True)
+
+
+def _has_measured_links(config: Mapping[str, Any]) -> bool:
+    """Whether a calibration found figures of the cluster, or of its tiers as part of an experiment."""
+    own = at(config, "posterior", "parameters") or []
+    of_tiers = any(path.startswith("cluster.tiers.") for each in own for path in each["paths"])
+    return of_tiers or at(config, "cluster", "posterior") is not None
 
 
 def _noise(config: Mapping[str, Any]) -> Table:
