@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from ruamel.yaml import YAML
 
 from mc.calibration.identify import identify
-from mc.calibration.parameters import Parameter
 from mc.calibration.step_fit import StepsFit
 from mc.calibration.write import WIDTH, comment, figure_notes, uncertain
-from mc.config import ExperimentConfig, resolved_yaml
+from mc.config import resolved_yaml
 from mc.config.posterior import PosteriorConfig, both
 
 
