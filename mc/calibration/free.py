@@ -11,21 +11,15 @@ from collections.abc import Iterable
 
 from mc.calibration.curves import Curve
 from mc.calibration.parameters import Parameter, Parameters, parameter_at
+from mc.catalog import PROTOCOL_FIGURES
 from mc.collectives.protocols import family
 from mc.config import ClusterConfig
 from mc.config.figures import PathError, figure_at, with_figures
 from mc.config.protocol import Family
 from mc.fabric import build_cluster, protocols, span
 
-_OF_A_TIER = (
-    "hop_latency",
-    "inner_hop_latency",
-    "efficiency",
-    "bandwidth_cap",
-    "channel_bandwidth",
-    "channel_size",
-    "channel_size_per_rank",
-)
+# The base latency is paid once per collective, so it is one figure for all tiers.
+_OF_A_TIER = tuple(key for key in PROTOCOL_FIGURES if key != "base_latency")
 
 
 def free_parameters(config: ClusterConfig, curves: Iterable[Curve]) -> Parameters:

@@ -15,5 +15,6 @@ from mc.catalog.load import chip as chip
 from mc.catalog.load import chips as chips
 from mc.catalog.load import link as link
 from mc.catalog.load import links as links
+from mc.catalog.protocol import PROTOCOL_FIGURES as PROTOCOL_FIGURES
 from mc.catalog.protocol import ProtocolFigures as ProtocolFigures
 from mc.catalog.protocol import ProtocolTable as ProtocolTable

@@ -12,7 +12,7 @@ from mc.catalog.figure import BandwidthFigure, Figure, RatioFigure, SizeFigure, 
 from mc.document import StrictModel, located
 
 # Keys whose value is a figure.
-_FIGURES = (
+PROTOCOL_FIGURES = (
     "base_latency",
     "hop_latency",
     "inner_hop_latency",
@@ -113,7 +113,9 @@ class ProtocolFigures(StrictModel):
         for prefix, each in (("", self), *((f"{key}.", getattr(self, key)) for key in _FAMILIES)):
             if each is not None:
                 found |= {
-                    f"{prefix}{key}": getattr(each, key) for key in _FIGURES if getattr(each, key, None)
+                    f"{prefix}{key}": getattr(each, key)
+                    for key in PROTOCOL_FIGURES
+                    if getattr(each, key, None)
                 }
         return found
 
@@ -125,7 +127,7 @@ class ProtocolFigures(StrictModel):
 def _with_source(data: dict[str, Any], source: str) -> dict[str, Any]:
     return {
         key: {"value": value, "source": source}
-        if key in _FIGURES and isinstance(value, str | float | int)
+        if key in PROTOCOL_FIGURES and isinstance(value, str | float | int)
         else value
         for key, value in data.items()
     }

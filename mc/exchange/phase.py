@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 
 from mc.delays import AbstractDelay, Constant, Discrete, Mixture, Shifted, Slowest, add, with_inverse
 from mc.delays.checks import scalar
-from mc.fabric import LinkStates
+from mc.fabric import LinkStates, SharedLinks
 from mc.random import draw_levels
 
 
@@ -136,6 +136,29 @@ def congestion_law(
     queueing = states.queueing or (None,) * states.states
     laws = tuple(_behind(_both(law, together), excess[k]) for k, law in enumerate(queueing))
     return Slowest(Mixture(probabilities, laws), groups)
+
+
+def congestion_of_links(
+    transfer: ArrayLike, links: SharedLinks | None, ranks: int, jitter: AbstractDelay | None
+) -> AbstractDelay | None:
+    """What a tier's links add to a phase of `ranks` ranks, each step anew.
+
+    Args:
+        transfer: as for `congestion_law`.
+        links: of the tier; None if they have no states.
+        ranks: that take part.
+        jitter: as for `congestion_law`.
+    """
+    if links is None:
+        return congestion_law(transfer, group=1, groups=ranks, jitter=jitter)
+    return congestion_law(
+        transfer,
+        group=links.group,
+        groups=links.groups,
+        probabilities=jnp.asarray(links.chain.stationary),
+        states=links.states,
+        jitter=jitter,
+    )
 
 
 def _both(one: AbstractDelay | None, other: AbstractDelay | None) -> AbstractDelay | None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from mc.collectives import Phase, Stage, phases_of
 from mc.collectives.in_network import IN_NETWORK
 from mc.delays import AbstractDelay, draw
-from mc.exchange.phase import congestion_law
+from mc.exchange.phase import congestion_of_links
 from mc.exchange.program import Prepared, prepare, ranks_of
 from mc.fabric import Cluster, LinkNoise, simultaneous_senders
 from mc.random import draw_levels, stream
@@ -210,17 +210,7 @@ def _through_barriers(
         # A flat algorithm has one phase, in which messages cross all tiers of its stage.
         phase = phases[min(place, len(phases) - 1)]
         transfer = phase.bandwidth_time + phase.reduction_time
-        if links is None:
-            law = congestion_law(transfer, group=1, groups=ranks, jitter=jitter)
-        else:
-            law = congestion_law(
-                transfer,
-                group=links.group,
-                groups=links.groups,
-                probabilities=jnp.asarray(links.chain.stationary),
-                states=links.states,
-                jitter=jitter,
-            )
+        law = congestion_of_links(transfer, links, ranks, jitter)
         if law is not None:
             added += np.asarray(_draws(law, stream(key, f"phase {place}"), samples), np.float64)
     return added

@@ -20,7 +20,7 @@ from mc.config import (
 from mc.delays import AbstractDelay, Constant, Scaled, Shifted, add, build_delay, with_inverse, with_pauses
 from mc.delays.checks import is_known
 from mc.errors import InputError
-from mc.exchange import CountedExcess, ExchangePhase, choose, congestion_law
+from mc.exchange import CountedExcess, ExchangePhase, choose, congestion_of_links
 from mc.fabric import (
     Cluster,
     SharedLinks,
@@ -210,20 +210,11 @@ def _build_phase(
     tier = config.cluster.tiers[phase.tier_index]
     transfer = phase.bandwidth_time + phase.reduction_time
     jitter = None if tier.jitter is None else build_delay(tier.jitter)
-    if links is None:
-        excess = congestion_law(transfer, group=1, groups=config.ranks, jitter=jitter)
-    elif _is_counted(links):
+    if links is not None and _is_counted(links):
         place = counted.index(phase.tier_index)
         excess = CountedExcess.of(place, links.states, transfer, group=links.group, jitter=jitter)
     else:
-        excess = congestion_law(
-            transfer,
-            group=links.group,
-            groups=links.groups,
-            probabilities=jnp.asarray(links.chain.stationary),
-            states=links.states,
-            jitter=jitter,
-        )
+        excess = congestion_of_links(transfer, links, config.ranks, jitter)
     return ExchangePhase(
         f"{phase.tier_name}: {phase.algorithm}",
         phase.latency_time,

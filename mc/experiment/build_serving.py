@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from mc.config import ExperimentConfig
 from mc.delays import build_delay
-from mc.experiment.training_noise import persistent_factors
+from mc.experiment.training_noise import noise_of_ranks, persistent_factors
 from mc.fabric import build_cluster, shared_links, units_of
 from mc.inference import (
     Disturbances,
@@ -21,7 +20,7 @@ from mc.inference import (
     build_server,
 )
 from mc.parallel.routing_choice import Choice
-from mc.training import KernelNoise, LoadLaw, Lockstep, RankNoise, Routing, build_chip, build_prices, load_law
+from mc.training import LoadLaw, Lockstep, Routing, build_chip, build_prices, load_law
 from mc.transformer import MOE, Transformer, build_transformer
 
 
@@ -100,22 +99,8 @@ def disturbances(
             seconds.append((build_delay(entry.pauses.delay), entry.pauses.probability))
         spread = None if entry.spread is None else build_delay(entry.spread)
         shared.append(SharedNoise(units.shape[2], spread, tuple(seconds)))
-    return Disturbances(_rank_noise(config), factor, tuple(shared), _loads(server, layout, tokens), tiers)
-
-
-def _rank_noise(config: ExperimentConfig) -> RankNoise:
-    noise = config.cluster.noise
-    pauses = noise.pauses if noise.pauses is not None and noise.pauses.probability > 0 else None
-    kernels = None
-    if noise.kernels is not None:
-        told = noise.kernels.spread, noise.kernels.jitter
-        kernels = KernelNoise(*(None if law is None else build_delay(law) for law in told))
-    return RankNoise(
-        spread=None if noise.spread is None else build_delay(noise.spread),
-        jitter=None if noise.jitter is None else build_delay(noise.jitter),
-        pause=None if pauses is None else build_delay(pauses.delay),
-        pause_probability=jnp.asarray(0.0 if pauses is None else pauses.probability),
-        kernels=kernels,
+    return Disturbances(
+        noise_of_ranks(cluster.noise), factor, tuple(shared), _loads(server, layout, tokens), tiers
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig, TransientConfig
 from mc.config.cluster import EVERY_RANK_ALONE
+from mc.config.noise import NoiseConfig
 from mc.delays import build_delay, with_inverse
 from mc.experiment.build import build_persistent
 from mc.fabric import units_of
@@ -20,15 +21,22 @@ from mc.transformer import Transformer
 
 
 def rank_noise(config: ExperimentConfig, plan: Plan) -> RankNoise:
-    """What is drawn for each rank and operation."""
-    noise = config.cluster.noise
-    pauses = noise.pauses if noise.pauses is not None and noise.pauses.probability > 0 else None
+    """What is drawn for each rank and operation of a step."""
     order = order_of(plan.schedule, plan.pp, plan.micro_batches, plan.chunks)
-    # A step's pauses are spread over the operations of a rank.
-    operations = int((order.kind != Kind.IDLE).sum(axis=1).max())
-    probability = (
-        0.0 if pauses is None else -math.expm1(math.log1p(-min(pauses.probability, 1 - 1e-12)) / operations)
-    )
+    return noise_of_ranks(config.cluster.noise, int((order.kind != Kind.IDLE).sum(axis=1).max()))
+
+
+def noise_of_ranks(noise: NoiseConfig, operations: int = 1) -> RankNoise:
+    """What is drawn for each rank and operation.
+
+    Args:
+        noise: as it is written.
+        operations: of a rank, over which its pauses are spread.
+    """
+    pauses = noise.pauses if noise.pauses is not None and noise.pauses.probability > 0 else None
+    probability = 0.0 if pauses is None else pauses.probability
+    if pauses is not None and operations > 1:
+        probability = -math.expm1(math.log1p(-min(probability, 1 - 1e-12)) / operations)
     kernels = None
     if noise.kernels is not None:
         told = noise.kernels.spread, noise.kernels.jitter

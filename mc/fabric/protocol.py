@@ -11,20 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from mc.catalog import PROTOCOL_FIGURES
 from mc.config import FamilyConfig, ProtocolConfig
 from mc.config.protocol import Family
 from mc.delays.checks import ParameterError, is_known, scalar
-
-_NUMBERS = (
-    "base_latency",
-    "hop_latency",
-    "inner_hop_latency",
-    "efficiency",
-    "bandwidth_cap",
-    "channel_bandwidth",
-    "channel_size",
-    "channel_size_per_rank",
-)
 
 
 def _efficiency(value: Any) -> Float[Array, ""]:
@@ -190,7 +180,7 @@ def _terms(config: FamilyConfig | None) -> Terms | None:
         return None
     correction, plateau = config.correction, config.plateau
     # What nobody stated keeps the default of `Terms`.
-    stated = {key: value for key, value in config if key in _NUMBERS and value is not None}
+    stated = {key: value for key, value in config if key in PROTOCOL_FIGURES and value is not None}
     return Terms(
         **stated,
         correction=None if correction is None else Correction(correction.first, correction.factors),

@@ -41,7 +41,7 @@ def check_folder(folder: str | os.PathLike[str], config_hash: str) -> None:
         InputError: if it is a file, cannot be written to, or holds something that must not be overwritten.
     """
     path = Path(folder)
-    with _explained(path):
+    with explained(path):
         path.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(path, config_hash)
         probe = path / (_TEMPORARY + secrets.token_hex(8))
@@ -64,7 +64,7 @@ def commit_files(
     """
     path = Path(folder)
     check_folder(path, config_hash)
-    with _explained(path), _locked(path):
+    with explained(path), _locked(path):
         _finish_commit(path)
         _discard_leftovers(path)
         # Again, now that nobody else can change it.
@@ -171,7 +171,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explained(folder: Path) -> Iterator[None]:
+def explained(folder: Path) -> Iterator[None]:
+    """Says in words why a folder cannot be written to."""
     try:
         yield
     except (FileExistsError, NotADirectoryError):

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mc.errors import InputError
+from mc.results.folder import explained
 
 # Of format 1 were folders whose parts were cut otherwise.
 KIND, FORMAT = "tailstep sweep", 2
@@ -219,16 +220,3 @@ def _refuse_others(folder: Path) -> None:
             f"{folder}: expected an empty folder or a sweep; got a folder with other files in it ({listing}). "
             "Choose another folder"
         )
-
-
-@contextlib.contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Says in words why a folder cannot be written to."""
-    try:
-        yield
-    except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{folder}: expected a folder for the results; got a file") from None
-    except OSError as error:
-        raise InputError(
-            f"{folder}: expected a folder that can be written to; got: {error.strerror or error}"
-        ) from error
