@@ -61,6 +61,13 @@ def generated(page: str, target: str) -> bool:
     return ((ROOT / page).parent / target).resolve().relative_to(DOCS).parts[0] == "reference"
 
 
+def test_the_architecture_names_files_that_there_are():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:mc|tests|configs|experiments|benchmarks)/[\w/.*-]*)`", text)
+    assert len(named) > 40
+    assert [each for each in named if not [*ROOT.glob(each)]] == []
+
+
 def test_every_page_is_in_the_navigation_once():
     navigation = YAML().load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     listed = sorted(each for each in leaves(navigation) if not each.startswith(("reference/", "project/")))
