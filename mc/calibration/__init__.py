@@ -23,7 +23,6 @@ from mc.calibration.fit import fit_curves as fit_curves
 from mc.calibration.fit import score_held_out as score_held_out
 from mc.calibration.free import free_parameters as free_parameters
 from mc.calibration.free import uncorrected as uncorrected
-from mc.calibration.held_out import HeldOut as HeldOut
 from mc.calibration.held_out import line as line
 from mc.calibration.identify import Identified as Identified
 from mc.calibration.identify import identify as identify

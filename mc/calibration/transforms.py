@@ -104,12 +104,6 @@ class Transform:
         """[n, n], which steps make up a figure: its own, and those below it."""
         return np.tril(self._same).astype(float)
 
-    @cached_property
-    def _first(self) -> NDArray[np.float64]:
-        """1 where a figure is the first of its simplex."""
-        first = [not self._same[place, :place].any() for place in range(len(self.spaces))]
-        return np.array(first, float)
-
     @property
     def coupled(self) -> NDArray[np.bool_]:
         """Which figures depend on more than their own coordinate."""

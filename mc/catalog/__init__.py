@@ -8,7 +8,6 @@ link's is, is written down in `docs/catalog.md`.
 from mc.catalog.chip import Chip as Chip
 from mc.catalog.efficiency import EfficiencyFigures as EfficiencyFigures
 from mc.catalog.figure import Figure as Figure
-from mc.catalog.link import TIERS as TIERS
 from mc.catalog.link import LinkFigures as LinkFigures
 from mc.catalog.load import UnknownName as UnknownName
 from mc.catalog.load import chip as chip

@@ -14,9 +14,7 @@ from mc.collectives.crossover import crossings as crossings
 from mc.collectives.crossover import crossover_size as crossover_size
 from mc.collectives.envelope import envelope as envelope
 from mc.collectives.envelope import soft_minimum as soft_minimum
-from mc.collectives.integers import ceil_log as ceil_log
 from mc.collectives.phases import Phase as Phase
-from mc.collectives.phases import machine_of as machine_of
 from mc.collectives.phases import phases_of as phases_of
 from mc.collectives.protocols import family as family
 from mc.collectives.registry import ALGORITHMS as ALGORITHMS

@@ -34,12 +34,9 @@ from mc.config.load import load_cluster as load_cluster
 from mc.config.load import load_experiment as load_experiment
 from mc.config.load import load_model as load_model
 from mc.config.load import load_plan as load_plan
-from mc.config.names import ALGORITHMS as ALGORITHMS
 from mc.config.names import COLLECTIVES as COLLECTIVES
-from mc.config.names import FORMATS as FORMATS
 from mc.config.names import KINDS as KINDS
 from mc.config.names import FileKind as FileKind
-from mc.config.names import Kind as Kind
 from mc.config.noise import KernelsConfig as KernelsConfig
 from mc.config.noise import NoiseConfig as NoiseConfig
 from mc.config.noise import PausesConfig as PausesConfig

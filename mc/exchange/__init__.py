@@ -17,6 +17,5 @@ from mc.exchange.phase import CountedExcess as CountedExcess
 from mc.exchange.phase import ExchangePhase as ExchangePhase
 from mc.exchange.phase import congestion_law as congestion_law
 from mc.exchange.phase import congestion_of_links as congestion_of_links
-from mc.exchange.sample import MOST_UPDATES as MOST_UPDATES
 from mc.exchange.sample import SampledTimes as SampledTimes
 from mc.exchange.sample import sample_times as sample_times

@@ -8,7 +8,6 @@ from mc.network_roofline.intensity import Load as Load
 from mc.network_roofline.intensity import Point as Point
 from mc.network_roofline.intensity import Roof as Roof
 from mc.network_roofline.intensity import plan_points as plan_points
-from mc.network_roofline.movement import LINEAGES as LINEAGES
 from mc.network_roofline.movement import Movement as Movement
 from mc.network_roofline.movement import movement as movement
 from mc.network_roofline.movement import movements as movements
@@ -18,6 +17,5 @@ from mc.network_roofline.ridge import WIRES as WIRES
 from mc.network_roofline.ridge import Ridge as Ridge
 from mc.network_roofline.ridge import RidgeError as RidgeError
 from mc.network_roofline.ridge import fastest as fastest
-from mc.network_roofline.ridge import link_of as link_of
 from mc.network_roofline.ridge import ridge as ridge
 from mc.network_roofline.ridge import ridges as ridges

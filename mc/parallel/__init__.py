@@ -9,10 +9,8 @@ from mc.parallel.memory import memory as memory
 from mc.parallel.memory import stage_memory as stage_memory
 from mc.parallel.message import Message as Message
 from mc.parallel.messages import messages as messages
-from mc.parallel.nodes import Nodes as Nodes
 from mc.parallel.nodes import nodes_of as nodes_of
 from mc.parallel.plan import Groups as Groups
-from mc.parallel.plan import Part as Part
 from mc.parallel.plan import Plan as Plan
 from mc.parallel.plan import PlanError as PlanError
 from mc.parallel.plan import build_plan as build_plan
@@ -23,7 +21,6 @@ from mc.parallel.state import distinct_stages as distinct_stages
 from mc.parallel.state import held_parts as held_parts
 from mc.parallel.state import recomputed_share as recomputed_share
 from mc.parallel.wires import Crossed as Crossed
-from mc.parallel.wires import Crosses as Crosses
 from mc.parallel.wires import Traffic as Traffic
 from mc.parallel.wires import sent_by_tier as sent_by_tier
 from mc.parallel.wires import traffic as traffic

@@ -17,14 +17,12 @@ from mc.pipeline.durations import by_kind as by_kind
 from mc.pipeline.executor import batch_for as batch_for
 from mc.pipeline.executor import completion as completion
 from mc.pipeline.finish import Finish as Finish
-from mc.pipeline.levels import Levels as Levels
 from mc.pipeline.levels import in_levels as in_levels
 from mc.pipeline.levels import levels_of as levels_of
 from mc.pipeline.makespan import makespan as makespan
 from mc.pipeline.makespan import makespan_of as makespan_of
 from mc.pipeline.memory import in_flight as in_flight
 from mc.pipeline.order import Kind as Kind
-from mc.pipeline.order import Operation as Operation
 from mc.pipeline.order import Order as Order
 from mc.pipeline.order import PipelineError as PipelineError
 from mc.pipeline.registry import SCHEDULES as SCHEDULES
@@ -33,6 +31,5 @@ from mc.pipeline.replay import Replay as Replay
 from mc.pipeline.replay import replay as replay
 from mc.pipeline.timetable import Rows as Rows
 from mc.pipeline.timetable import Timetable as Timetable
-from mc.pipeline.timetable import from_levels as from_levels
 from mc.pipeline.timetable import timetable_of as timetable_of
 from mc.pipeline.transfer import Transfer as Transfer

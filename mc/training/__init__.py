@@ -22,14 +22,12 @@ from mc.training.evaluate import Breakdown as Breakdown
 from mc.training.evaluate import computing as computing
 from mc.training.evaluate import evaluate as evaluate
 from mc.training.evaluate import table_of as table_of
-from mc.training.evaluate_many import Breakdowns as Breakdowns
 from mc.training.evaluate_many import evaluate_many as evaluate_many
 from mc.training.generations import Generations as Generations
 from mc.training.generations import MixedTimes as MixedTimes
 from mc.training.generations import evaluate_mixes as evaluate_mixes
 from mc.training.generations import generations as generations
 from mc.training.generations import times_of_mixes as times_of_mixes
-from mc.training.lateness import Lateness as Lateness
 from mc.training.lateness import build_lateness as build_lateness
 from mc.training.lockstep import Lockstep as Lockstep
 from mc.training.lockstep import lockstep as lockstep
@@ -50,7 +48,6 @@ from mc.training.routing import Routing as Routing
 from mc.training.routing import RoutingError as RoutingError
 from mc.training.routing import load_law as load_law
 from mc.training.routing import routing_of as routing_of
-from mc.training.sampler import Disturbance as Disturbance
 from mc.training.sampler import batch_of as batch_of
 from mc.training.sampler import disturbed as disturbed
 from mc.training.sampler import number_of_profiles as number_of_profiles

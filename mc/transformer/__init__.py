@@ -26,6 +26,5 @@ from mc.transformer.segments import segments as segments
 from mc.transformer.shape import DENSE as DENSE
 from mc.transformer.shape import MOE as MOE
 from mc.transformer.shape import Experts as Experts
-from mc.transformer.shape import LatentAttention as LatentAttention
 from mc.transformer.shape import Transformer as Transformer
 from mc.transformer.shape import build_transformer as build_transformer
