@@ -26,6 +26,15 @@ class Estimate:
     low: float
     high: float
 
+    def scaled(self, factor: float) -> "Estimate":
+        """So many times it; the factor is positive."""
+        return Estimate(self.value * factor, self.low * factor, self.high * factor)
+
+    def rate(self, amount: float) -> "Estimate":
+        """So much in these seconds, per second: a longer time is a lower rate."""
+        low, high = (amount / bound if bound > 0 else 0.0 for bound in (self.high, self.low))
+        return Estimate(amount / self.value, low, high)
+
 
 def as_realisations(samples: ArrayLike) -> NDArray[np.float64]:
     """`samples` as a float64 array of shape (independent units, correlated steps within each).

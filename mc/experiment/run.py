@@ -18,8 +18,9 @@ from mc.estimate import estimate, slowest_rank_cost, waterfall
 from mc.experiment.build import build
 from mc.experiment.build_mitigated import classes_of, mitigated
 from mc.experiment.devices import on_all_devices
-from mc.experiment.run_serving import draw_serving, serving_summary
+from mc.experiment.run_serving import draw_serving
 from mc.experiment.run_training import draw_training, summary
+from mc.experiment.serving_summary import serving_summary
 from mc.fabric import SharedLinks
 from mc.random import stream
 from mc.results import Machine, RunResult

@@ -50,11 +50,11 @@ from mc.training.routing import load_law as load_law
 from mc.training.routing import routing_of as routing_of
 from mc.training.sampler import batch_of as batch_of
 from mc.training.sampler import disturbed as disturbed
-from mc.training.sampler import number_of_profiles as number_of_profiles
 from mc.training.sampler import pipelines as pipelines
 from mc.training.slowness import KernelNoise as KernelNoise
 from mc.training.slowness import RankNoise as RankNoise
 from mc.training.slowness import fit_curve as fit_curve
+from mc.training.slowness import number_of_profiles as number_of_profiles
 from mc.training.slowness import tabulate_slowness as tabulate_slowness
 from mc.training.tables import QuantileTable as QuantileTable
 from mc.training.times import times_of as times_of

@@ -20,26 +20,19 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
 from mc.delays import Constant
 from mc.pipeline import Draws, Finish, Kind, Rows, Timetable, Transfer, completion, draws_of
-from mc.random import levels_from_words, stream, threefry2x32
+from mc.random import levels_from_words, stream
+from mc.training.every_rank import each_rank
 from mc.training.lateness import Lateness, Levels
-from mc.training.slowness import Alike, evaluate_curve
-from mc.training.unit_noise import pauses, samples_first
+from mc.training.slowness import evaluate_curve
+from mc.training.sources import DOCUMENTS, LOAD, SENT, TIER, WAITED, Place, column, words_of
+from mc.training.unit_noise import samples_first
 from mc.training.work import LinksNow, Noise, Realisation, Sampling, Sent, Work
 
-# Sources of words: numbers that nothing else has. Of what is drawn for every rank, tier or stretch these are the first.
-_LOAD, _DOCUMENTS, _RANKS = 1, 2, 16
-_WAITED, _SENT, _KERNELS, _TIER = 1 << 24, 1 << 26, 1 << 28, 1 << 20
-# Three sources per rank: spread, jitter and pauses; two per rank and stretch.
-_PER_RANK, _PER_STRETCH = 3, 2
-
-# A place in the tables of operations: by stage, and by batch too where replicas differ.
-_Place = Int[Array, " stages"] | Int[Array, "stages batch"]
-_Slowness = Callable[[Rows, _Place], Array]
+_Slowness = Callable[[Rows, Place], Array]
 
 
 class Took(NamedTuple):
@@ -137,33 +130,33 @@ def disturbed(
         if mix is not None:
             at = mix * work.plain[0].size + at[:, None]
         part = jnp.arange(timetable.stages) * timetable.chunks + rows.chunk
-        plain = _column(work.plain, at)
+        plain = column(work.plain, at)
         load: Any = 1.0
         if noise.load:
             load = _load(work, noise, realisation, timetable, draws, rows, part)
         if noise.documents is not None:
-            words = _words(draws, _DOCUMENTS, rows.micro_batch)
+            words = words_of(draws, DOCUMENTS, rows.micro_batch)
             work_of_documents = noise.documents.quantile(levels_from_words(*words))
-            plain = plain + _column(work.attention, at) * (work_of_documents - noise.mean_attention)
-        waiting, routing = _column(work.waiting, at), _column(work.routing, at)
+            plain = plain + column(work.attention, at) * (work_of_documents - noise.mean_attention)
+        waiting, routing = column(work.waiting, at), column(work.routing, at)
         if links is not None:
             for tier, late in enumerate(noise.late):
-                messages = _column(work.messages[tier], at)
+                messages = column(work.messages[tier], at)
                 stretch = links.stretch[tier] - 1
-                waiting = waiting + stretch * _column(work.crossing[tier, 0], at)
+                waiting = waiting + stretch * column(work.crossing[tier, 0], at)
                 waiting = waiting + links.delay[tier] * messages
-                routing = routing + stretch * _column(work.crossing[tier, 1], at)
+                routing = routing + stretch * column(work.crossing[tier, 1], at)
                 if late is not None:
-                    source = _WAITED + _TIER * tier
+                    source = WAITED + TIER * tier
                     waiting = waiting + _late(
                         late, messages, links.state[tier], draws, source, rows.number, method
                     )
-        computing = plain + _column(work.routed, at) * load
+        computing = plain + column(work.routed, at) * load
         if slowest is not None:
             computing = computing * slowest(rows, at)
         for each in shared:
             computing = each(rows, computing)
-        return Took(computing, waiting, routing * load, _column(work.host, at))
+        return Took(computing, waiting, routing * load, column(work.host, at))
 
     if sent is None:
         return Disturbance(took, None, None, batch)
@@ -186,7 +179,7 @@ def _slowest(
     if method == "direct":
         factor = jnp.tile(realisation.factor, (1, samples, 1))
         chip = None if noise.chip is None else jnp.tile(noise.chip, (1, samples, 1))
-        return lambda rows, at: _each_rank(work, noise, factor, chip, draws, rows, at)
+        return lambda rows, at: each_rank(work, noise, factor, chip, draws, rows, at)
     if noise.table is None:
         return None
     table = noise.table
@@ -194,66 +187,7 @@ def _slowest(
     if noise.curve is not None:
         coefficients = noise.curve.of_groups(profile)
         return lambda rows, at: evaluate_curve(coefficients, draws.words(rows)[0])
-    return lambda rows, at: table.look_up(_column(work.group, at), profile, draws.words(rows)[0])
-
-
-def _each_rank(
-    work: Work,
-    noise: Noise,
-    factor: Float[Array, "stages batch ranks"],
-    chip: Int[Array, "stages batch ranks"] | None,
-    draws: Draws,
-    rows: Rows,
-    at: _Place,
-) -> Float[Array, "stages batch"]:
-    """What the slowest rank takes, times what the slowest of stretches do."""
-    rank, group = noise.rank, _column(work.group, at)
-    seconds, shape = noise.seconds[group], factor.shape[:2]
-
-    def own_factor(index: Array) -> Array:
-        if chip is None or noise.ratio is None:
-            return factor[..., index]
-        return factor[..., index] * noise.ratio[group, chip[..., index]]
-
-    def levels(source: Array) -> Array:
-        return levels_from_words(*_words(draws, source, rows.number))
-
-    def one(index: Array, most: Array) -> Array:
-        source = _RANKS + _PER_RANK * index.astype(jnp.uint32)
-        took = own_factor(index)
-        if rank.spread is not None:
-            took = took * rank.spread.quantile(levels(source))
-        if rank.jitter is not None:
-            took = took + rank.jitter.quantile(levels(source + 1)) / seconds
-        if rank.pause is not None:
-            took = took + pauses(rank.pause, rank.pause_probability, levels(source + 2)) / seconds
-        return jnp.maximum(most, took)
-
-    ranks = factor.shape[-1]
-    slowest = jax.lax.fori_loop(0, ranks, one, jnp.zeros(shape))
-    kernels = rank.kernels
-    if kernels is None:
-        return slowest
-    stretches = noise.stretches[group]
-    largest = jax.lax.fori_loop(
-        0, ranks, lambda index, most: jnp.maximum(most, own_factor(index)), jnp.zeros(shape)
-    )
-
-    def stretch(index: Array, total: Array) -> Array:
-        def of_rank(number: Array, most: Array) -> Array:
-            source = _KERNELS + _PER_STRETCH * (index * ranks + number).astype(jnp.uint32)
-            took = own_factor(number) / largest
-            if kernels.spread is not None:
-                took = took * kernels.spread.quantile(levels(source))
-            if kernels.jitter is not None:
-                took = took + kernels.jitter.quantile(levels(source + 1)) * stretches / (seconds * largest)
-            return jnp.maximum(most, took)
-
-        took = jax.lax.fori_loop(0, ranks, of_rank, jnp.zeros(shape))
-        return total + jnp.where(index < stretches, took, 0.0)
-
-    total = jax.lax.fori_loop(0, jnp.max(noise.stretches), stretch, jnp.zeros(shape))
-    return slowest * total / stretches
+    return lambda rows, at: table.look_up(column(work.group, at), profile, draws.words(rows)[0])
 
 
 def _late(
@@ -266,8 +200,8 @@ def _late(
     method: Sampling,
 ) -> Float[Array, "stages batch"]:
     if method == "exact":
-        return late.draw(messages, state, _words(draws, source, number)[0])
-    levels: Levels = lambda which: levels_from_words(*_words(draws, source + which, number))  # noqa: E731
+        return late.draw(messages, state, words_of(draws, source, number)[0])
+    levels: Levels = lambda which: levels_from_words(*words_of(draws, source + which, number))  # noqa: E731
     return late.draw_each(messages, state, levels)
 
 
@@ -302,7 +236,7 @@ def _lateness_of_sent(
             both_ways = timetable.sent.shape[1] > 1
             state = jnp.maximum(next_one, last_one) if both_ways else jnp.where(ahead, next_one, last_one)
             count = jnp.full((1, 1), messages)
-            total = total + _late(late, count, state, draws, _SENT + _TIER * tier, rows.number, method)
+            total = total + _late(late, count, state, draws, SENT + TIER * tier, rows.number, method)
         return total
 
     return late_by
@@ -318,7 +252,7 @@ def _load(
     part: Int[Array, " stages"],
 ) -> Array:
     number = part * timetable.micro_batches + rows.micro_batch
-    levels = levels_from_words(*_words(draws, _LOAD, number))
+    levels = levels_from_words(*words_of(draws, LOAD, number))
     kind = work.layers.reshape(-1)[part]
     drawn: Array = jnp.zeros_like(levels)
     for index, law in enumerate(noise.load):
@@ -327,21 +261,9 @@ def _load(
     return drawn * realisation.load.reshape(-1)[part][:, None]
 
 
-def _words(draws: Draws, source: Any, number: Int[Array, " stages"]) -> tuple[Array, Array]:
-    low, high = (word[None, :] for word in draws.words_of_trial)
-    shape = (number.size, low.size)
-    counter = jnp.broadcast_to(number.astype(jnp.uint32)[:, None], shape)
-    return threefry2x32((low, high), jnp.full(shape, source, jnp.uint32), counter)
-
-
 def _places(timetable: Timetable, rows: Rows) -> Int[Array, " stages"]:
     stage = jnp.arange(timetable.stages)
     return (rows.kind * timetable.stages + stage) * timetable.chunks + rows.chunk
-
-
-def _column(table: Array, at: _Place) -> Float[Array, "stages #batch"]:
-    found = table.reshape(-1)[at]
-    return found if found.ndim == 2 else found[:, None]
 
 
 def _fields(links: LinksNow) -> tuple[Array, Array, Array]:
@@ -356,35 +278,3 @@ def _of_batch(links: LinksNow) -> LinksNow:
 def batch_of(values: Float[Array, "*rest batch"], replicas: int) -> Float[Array, "*rest samples replicas"]:
     """Samples and replicas of a batch apart."""
     return values.reshape(*values.shape[:-1], -1, replicas)
-
-
-def number_of_profiles(
-    factors: np.ndarray, chips: np.ndarray | None = None
-) -> tuple[np.ndarray, list[list[Alike]]]:
-    """Which combination of factors and kinds of chips each group has, and the combinations.
-
-    Args:
-        factors: [..., ranks of a group].
-        chips: kinds, likewise; all alike without it.
-
-    Returns:
-        Numbers of shape [...], and per number the (factor, ranks, kind of chip) of its groups.
-    """
-    kinds = np.zeros(1, np.int64) if chips is None else chips
-    most = int(kinds.max()) + 1
-    values, place = np.unique(factors, return_inverse=True)
-    place = place.reshape(factors.shape) * most + kinds
-    told, place = np.unique(place, return_inverse=True)
-    place = place.reshape(-1, factors.shape[-1])
-    counts = np.zeros((place.shape[0], told.size), np.int64)
-    np.add.at(counts, (np.arange(place.shape[0])[:, None], place), 1)
-    rows, number = np.unique(counts, axis=0, return_inverse=True)
-    profiles = [
-        [
-            (float(values[code // most]), int(count), int(code % most))
-            for code, count in zip(told, row, strict=True)
-            if count
-        ]
-        for row in rows
-    ]
-    return number.reshape(factors.shape[:-1]), profiles

@@ -228,3 +228,35 @@ def _slowest(noise: RankNoise, lengths: Floats, ranks: _Ranks) -> Floats:
             laws.append(law)
         row[:] = [largest_of(laws, counts.tolist()) for counts in ranks.counts]
     return found[which.ravel()]
+
+
+def number_of_profiles(
+    factors: np.ndarray, chips: np.ndarray | None = None
+) -> tuple[np.ndarray, list[list[Alike]]]:
+    """Which combination of factors and kinds of chips each group has, and the combinations.
+
+    Args:
+        factors: [..., ranks of a group].
+        chips: kinds, likewise; all alike without it.
+
+    Returns:
+        Numbers of shape [...], and per number the (factor, ranks, kind of chip) of its groups.
+    """
+    kinds = np.zeros(1, np.int64) if chips is None else chips
+    most = int(kinds.max()) + 1
+    values, place = np.unique(factors, return_inverse=True)
+    place = place.reshape(factors.shape) * most + kinds
+    told, place = np.unique(place, return_inverse=True)
+    place = place.reshape(-1, factors.shape[-1])
+    counts = np.zeros((place.shape[0], told.size), np.int64)
+    np.add.at(counts, (np.arange(place.shape[0])[:, None], place), 1)
+    rows, number = np.unique(counts, axis=0, return_inverse=True)
+    profiles = [
+        [
+            (float(values[code // most]), int(count), int(code % most))
+            for code, count in zip(told, row, strict=True)
+            if count
+        ]
+        for row in rows
+    ]
+    return number.reshape(factors.shape[:-1]), profiles
