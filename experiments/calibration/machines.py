@@ -20,7 +20,7 @@ import numpy as np
 
 from experiments.nccl_logs.compare import link_of
 from mc.calibration import Curve
-from mc.calibration.curves import usable
+from mc.calibration.groups import usable
 from mc.config import ClusterConfig
 from mc.fabric import build_cluster
 

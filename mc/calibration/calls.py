@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.calibration.curves import IS_CALL, LIBRARY, group_of, parts, usable
+from mc.calibration.curves import IS_CALL, parts
 from mc.calibration.errors import CalibrationError
+from mc.calibration.groups import chosen_from, group_of, placed, ranks_of
 from mc.config import ClusterConfig
 from mc.config.axes import count
 from mc.config.hold_out import HoldOut
 from mc.fabric import Ranks, build_cluster
-from mc.logs import ENGINE_ALGORITHMS, MeasurementTable
+from mc.logs import MeasurementTable
 
 # Fewer calls have no 99 % quantile, nor a tail.
 LEAST_CALLS = 20
@@ -96,20 +97,9 @@ def calls_of(
     for key, calls in groups.items():
         source, collective, ranks, nodes, algorithm, protocol, size = key
         where = f"{source}, {collective}"
-        if ranks is None:
-            raise CalibrationError(
-                f"{where}: expected the number of ranks; the file does not say it, so use --ranks"
-            )
-        if ranks < 2:
-            raise CalibrationError(f"{where}: expected two ranks or more; got {ranks}")
+        ranks = ranks_of(ranks, where)
         group = group_of(cluster, ranks, nodes, where)
-        if algorithm is not None and algorithm not in ENGINE_ALGORITHMS:
-            raise CalibrationError(
-                f"{where}: expected an algorithm of {', '.join(ENGINE_ALGORITHMS)}; got {algorithm}"
-            )
-        asked = LIBRARY if algorithms is None else algorithms
-        names = (ENGINE_ALGORITHMS[algorithm],) if algorithm else usable(cluster, collective, group, asked)
-        placed = f"{ranks} ranks" + (f" on {nodes} nodes" if nodes is not None else "")
+        names = chosen_from(cluster, collective, group, algorithm, algorithms, where)
         times = np.array(calls.times)
         held = np.zeros(len(times), bool)
         if rule is not None:
@@ -120,7 +110,7 @@ def calls_of(
         most = max(most, len(times))
         for mask, found in ((~held, fitted), (held, left)):
             if mask.sum() >= LEAST_CALLS:
-                label = f"{collective}, {placed}"
+                label = f"{collective}, {placed(ranks, nodes)}"
                 found.append(
                     CallSeries(
                         collective,

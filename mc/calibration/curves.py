@@ -1,11 +1,10 @@
 """From rows of measurements to curves: times of one collective on one group of ranks, over sizes.
 
-A row says how many ranks on how many nodes took part. On the cluster that is fitted those are consecutive ranks where the
-nodes are full, and axes (`mc.config.axes`) where each has fewer of the group than it has ranks. What contradicts
-the cluster, or itself, is refused and not fitted.
+A row says how many ranks on how many nodes took part (`groups.py`). What contradicts the cluster, or itself, is refused and not
+fitted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +14,12 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from mc.calibration.errors import CalibrationError
-from mc.collectives.candidates import candidates
+from mc.calibration.groups import chosen_from, group_of, placed, ranks_of
 from mc.config import ClusterConfig
 from mc.config.hold_out import HoldOut
-from mc.fabric import Cluster, FabricError, Ranks, build_cluster, span
-from mc.logs import ENGINE_ALGORITHMS, MeasurementTable
+from mc.fabric import Cluster, Ranks, build_cluster
+from mc.logs import MeasurementTable
 
-# What NCCL and its kin choose from.
-LIBRARY = ("ring", "tree", "in-network")
 # Fewer sizes do not make a curve, and times at one size that differ by more than this no measurement.
 _LEAST_SIZES, _CONTRADICTION = 3, 5.0
 # A larger message never takes so much less time, but once by chance; units do.
@@ -182,14 +179,7 @@ def _curve(
 ) -> Curve:
     collective, ranks, nodes, algorithm, protocol = key
     where = f"{rows[0]['source']}, line {rows[0]['line']}"
-    if ranks is None:
-        raise CalibrationError(
-            f"{where}: expected the number of ranks; the file does not say it, so use --ranks"
-        )
-    if ranks < 2:
-        raise CalibrationError(
-            f"{where}: expected two ranks or more; got {ranks}, who have nothing to exchange"
-        )
+    ranks = ranks_of(ranks, where)
     group = group_of(cluster, ranks, nodes, where)
     sizes, times = _medians(rows)
     if len(times) >= _LEAST_SIZES and np.ptp(times) == 0 and sizes[-1] >= 16 * sizes[0]:
@@ -203,76 +193,19 @@ def _curve(
             f"{where}: expected times that grow with the size; got {times[odd[0]]:.3g} s for {sizes[odd[0]]:.0f} bytes, and "
             f"{later[odd[0]]:.3g} s for more: are all in one unit?"
         )
-    if algorithm is not None:
-        named = ENGINE_ALGORITHMS.get(algorithm)
-        if named is None:
-            raise CalibrationError(
-                f"{where}: expected an algorithm of {', '.join(ENGINE_ALGORITHMS)}; got {algorithm}"
-            )
-        names: tuple[str, ...] = (named,)
-    else:
-        names = usable(cluster, collective, group, LIBRARY if algorithms is None else algorithms)
-    placed = f"{ranks} ranks" + (f" on {nodes} nodes" if nodes is not None else "")
+    names = chosen_from(cluster, collective, group, algorithm, algorithms, where)
     forced = "".join(f", {each}" for each in (algorithm, protocol) if each is not None)
     sources = tuple(dict.fromkeys(row["source"] for row in rows))
     return Curve(
-        collective, group, names, protocol or "auto", sizes, times, f"{collective}, {placed}{forced}", sources
+        collective,
+        group,
+        names,
+        protocol or "auto",
+        sizes,
+        times,
+        f"{collective}, {placed(ranks, nodes)}{forced}",
+        sources,
     )
-
-
-def usable(cluster: Cluster, collective: str, ranks: Ranks, names: Iterable[str]) -> tuple[str, ...]:
-    """Those algorithms that a library would choose from on a group.
-
-    Switches reduce for more than two ranks only, who alone have a use for it, and, as NCCL does unasked, within one tier.
-    """
-    tiers = span(cluster, ranks)
-    flat = {name for name, _ in candidates(cluster, collective, ranks).flat}
-    alone = len(tiers) == 1 and tiers[0].units > 2
-    found = tuple(name for name in names if name in flat and (name != "in-network" or alone))
-    if not found:
-        raise CalibrationError(
-            f"{collective}: expected an algorithm that these ranks can run ({', '.join(sorted(flat))}); "
-            f"got {', '.join(names)}"
-        )
-    return found
-
-
-def group_of(cluster: Cluster, ranks: int, nodes: int | None, where: str = "") -> Ranks:
-    """The ranks of a cluster that a measurement on so many nodes used.
-
-    The innermost tier is taken to be the node unless its ranks make more nodes than the measurement had.
-
-    Raises:
-        CalibrationError: the cluster has no such group.
-    """
-    before = f"{where}: " if where else ""
-    if ranks > cluster.size:
-        raise CalibrationError(
-            f"{before}expected at most the {cluster.size} ranks of {cluster.name}; the data have {ranks}"
-        )
-    if nodes is None or nodes == 1 or ranks % nodes:
-        found: Ranks = ranks
-    else:
-        inside = ranks // nodes
-        node = _node(cluster, inside, before)
-        found = ranks if inside == node else ((inside, 1), (nodes, node)) if inside > 1 else ((nodes, node),)
-    try:
-        span(cluster, found)
-    except FabricError as error:
-        raise CalibrationError(f"{before}{error}") from None
-    return found
-
-
-def _node(cluster: Cluster, inside: int, before: str) -> int:
-    """How many ranks a node has: the innermost unit that holds those of one."""
-    size = cluster.tiers[0].fan_out
-    if len(cluster.tiers) == 1:
-        return 1 if inside == 1 else size
-    if inside > size:
-        raise CalibrationError(
-            f"{before}expected at most {size} ranks in a node of {cluster.name}; the data have {inside}"
-        )
-    return size
 
 
 def _medians(rows: list[dict[str, Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
