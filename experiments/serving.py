@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mc.config import load_experiment
-from mc.experiment.build_serving import serve
+from mc.experiment.build_serving import server_of
 from mc.inference import Server
 from mc.report.picture import COLOURS, INK, MARKERS, panel_title, picture, save
 
@@ -64,7 +64,7 @@ def server(experiment: str, settings: str, batch: str) -> Server:
     """What a row describes."""
     name, _, cluster = experiment.partition(" on ")
     changed = [f"serving.{each}" for each in settings.split()] + [f"serving.batch={batch or 'largest'}"]
-    return serve(
+    return server_of(
         load_experiment(CONFIGS / f"{name}.yaml", changed + ([f"cluster={cluster}"] if cluster else []))
     )
 

@@ -16,7 +16,7 @@ from mc.errors import InputError
 from mc.units import Dimension, parse
 
 if TYPE_CHECKING:
-    from mc.exchange import Reign
+    from mc.exchange import FastestRange
     from mc.report.collective import CollectiveLine
     from mc.report.plot import DrawnCurve
 
@@ -138,16 +138,16 @@ def _goal(objective: str | None, *, distribution: bool) -> Objective:
     return cast(Objective, objective)
 
 
-def _reign_text(reigns: "list[Reign]") -> str:
+def _fastest_text(ranges: "list[FastestRange]") -> str:
     from mc.report.plot import size_text
 
     named = [
         each.algorithm if each.protocol == "none" else f"{each.algorithm} ({each.protocol})"
-        for each in reigns
+        for each in ranges
     ]
-    if len(reigns) == 1:
+    if len(ranges) == 1:
         return f"Fastest with links idle, 1 KiB to 16 GiB: {named[0]}."
-    parts = [f"{name} up to {size_text(each.largest)}" for name, each in zip(named, reigns, strict=True)]
+    parts = [f"{name} up to {size_text(each.largest)}" for name, each in zip(named, ranges, strict=True)]
     return f"Fastest with links idle: {', '.join(parts[:-1])}, then {named[-1]}."
 
 
@@ -173,9 +173,9 @@ def _print(answer: Answer, lines: "list[CollectiveLine]", goal: Objective) -> No
             highlight=False,
             soft_wrap=True,
         )
-    if len(lines) > 1 and (found := answer.reigns()):
+    if len(lines) > 1 and (found := answer.fastest_ranges()):
         console.print()
-        console.print(_reign_text(found), markup=False, highlight=False)
+        console.print(_fastest_text(found), markup=False, highlight=False)
 
 
 def _draw(file: Path, answer: Answer, trials: Trials | None) -> None:
@@ -194,7 +194,7 @@ def _draw(file: Path, answer: Answer, trials: Trials | None) -> None:
         )
         drawn.append(DrawnCurve(curve.algorithm, curve.sizes, middle, low, high))
     if trials is None:
-        handovers = [each.largest for each in answer.reigns()[:-1]]
+        handovers = [each.largest for each in answer.fastest_ranges()[:-1]]
     else:
         handovers, text = _by_median(drawn)
         print(text, file=sys.stderr)

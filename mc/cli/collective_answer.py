@@ -9,7 +9,7 @@ from mc.units import Dimension, format_quantity
 
 if TYPE_CHECKING:
     from mc.collectives import Row
-    from mc.exchange import Curve, Reign, Way
+    from mc.exchange import Curve, FastestRange, Way
     from mc.report.collective import CollectiveLine
 
 
@@ -143,16 +143,18 @@ class Answer:
                 advance=advance,
             )
 
-    def reigns(self) -> "list[Reign]":
+    def fastest_ranges(self) -> "list[FastestRange]":
         """Which way is the fastest at which sizes."""
         import jax
 
-        from mc.exchange import reigns
+        from mc.exchange import fastest_ranges
 
         if self.question.collective == "barrier" or self.ranks == 1:
             return []
         with jax.enable_x64(True):
-            return reigns(self.exact, self.question.collective, self.ranks, protocol=self.question.protocol)
+            return fastest_ranges(
+                self.exact, self.question.collective, self.ranks, protocol=self.question.protocol
+            )
 
     def span_text(self) -> str:
         """How far the ranks reach, in words."""

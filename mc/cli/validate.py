@@ -35,9 +35,9 @@ def validate(
             found, config = load_any(file, overrides or (), kind)
             if isinstance(config, ExperimentConfig) and config.serving is not None:
                 # What a replica holds is said by the engine, which brings JAX.
-                from mc.experiment.build_serving import serve
+                from mc.experiment.build_serving import server_of
 
-                _ = serve(config).places
+                _ = server_of(config).places
             elif isinstance(config, ExperimentConfig) and config.model.transformer is not None:
                 from mc.parallel import checked_plan
 

@@ -9,9 +9,9 @@ from mc.exchange.compare import Way as Way
 from mc.exchange.compare import choose as choose
 from mc.exchange.compare import compare as compare
 from mc.exchange.curves import Curve as Curve
-from mc.exchange.curves import Reign as Reign
+from mc.exchange.curves import FastestRange as FastestRange
 from mc.exchange.curves import curves as curves
-from mc.exchange.curves import reigns as reigns
+from mc.exchange.curves import fastest_ranges as fastest_ranges
 from mc.exchange.curves import sizes_between as sizes_between
 from mc.exchange.phase import CountedExcess as CountedExcess
 from mc.exchange.phase import ExchangePhase as ExchangePhase

@@ -35,7 +35,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Reign:
+class FastestRange:
     """Sizes over which one algorithm and protocol is the fastest.
 
     Attributes:
@@ -112,18 +112,18 @@ def curves(
     ]
 
 
-def reigns(
+def fastest_ranges(
     cluster: Cluster, collective: str, ranks: int, *, protocol: str = AUTO, per_octave: int = 4
-) -> list[Reign]:
+) -> list[FastestRange]:
     """Which way is the fastest at which sizes, without noise: from 1 KiB to 16 GiB, to a quarter of a doubling."""
     wanted = AUTO if protocol == ALL else protocol
-    found: list[Reign] = []
+    found: list[FastestRange] = []
     for size in sizes_between(per_octave=per_octave):
         (row, _), *_ = plans(cluster, collective, ranks, float(size), AUTO, protocol=wanted)
         last = found[-1] if found else None
         if last is not None and (last.algorithm, last.protocol) == (row.algorithm, row.protocol):
-            found[-1] = Reign(row.algorithm, row.protocol, last.smallest, float(size))
+            found[-1] = FastestRange(row.algorithm, row.protocol, last.smallest, float(size))
         else:
             smallest = float(size) if last is None else last.largest
-            found.append(Reign(row.algorithm, row.protocol, smallest, float(size)))
+            found.append(FastestRange(row.algorithm, row.protocol, smallest, float(size)))
     return found

@@ -24,7 +24,7 @@ from mc.training import LoadLaw, Lockstep, Routing, build_chip, build_prices, lo
 from mc.transformer import MOE, Transformer, build_transformer
 
 
-def serve(config: ExperimentConfig) -> Server:
+def server_of(config: ExperimentConfig) -> Server:
     """What an experiment that serves describes, without noise.
 
     Raises:

@@ -16,7 +16,7 @@ from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig
-from mc.experiment.build_serving import disturbances, serve
+from mc.experiment.build_serving import disturbances, server_of
 from mc.inference import (
     WARM_UP,
     Disturbances,
@@ -78,7 +78,7 @@ def draw_serving(config: ExperimentConfig, key: PRNGKeyArray, advance: Advance) 
     Raises:
         InputError: the experiment cannot be, or does not fit into memory.
     """
-    server = serve(config)
+    server = server_of(config)
     batch = server.batch
     begun = time.perf_counter()
     method: Sampling = "direct" if config.run.method == "direct" else "exact"

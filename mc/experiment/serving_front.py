@@ -12,7 +12,7 @@ from mc.config import ExperimentConfig
 from mc.config.serving import LARGEST, ServingConfig
 from mc.config.serving_checks import serving_problems
 from mc.errors import InputError
-from mc.experiment.build_serving import serve
+from mc.experiment.build_serving import server_of
 from mc.inference import ServingError, largest_batch
 
 
@@ -76,7 +76,7 @@ def _layouts(config: ExperimentConfig) -> Iterator[ServingConfig]:
 
 def _points(config: ExperimentConfig, serving: ServingConfig) -> Iterator[FrontPoint]:
     try:
-        server = serve(config.model_copy(update={"serving": serving}))
+        server = server_of(config.model_copy(update={"serving": serving}))
         most = largest_batch(serving, server.shape, server.layout, server.memory_size)
     except InputError:
         # Weights that do not fit.

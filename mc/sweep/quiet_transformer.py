@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mc.config import ExperimentConfig
 from mc.estimate import Estimate
-from mc.experiment.build_serving import serve
+from mc.experiment.build_serving import server_of
 from mc.experiment.quiet_step import build_quiet
 from mc.experiment.run_training import summary_of
 from mc.fabric import build_cluster
@@ -48,7 +48,7 @@ def quiet_transformer(config: ExperimentConfig, cell: int) -> Row:
 
 def _serving(config: ExperimentConfig, cell: int) -> Row:
     """With requests that wait for no other, and as many ranks that prefill as keep up."""
-    server = serve(config)
+    server = server_of(config)
     batch, serving = server.batch, server.serving
     step, prompt = server.step(batch), server.mean_pass
     answered = server.requests_per_s(batch)

@@ -6,7 +6,7 @@ from ruamel.yaml import YAML
 from mc.config import config_hash, load_experiment, resolved_yaml
 from mc.document import ConfigError
 from mc.errors import InputError
-from mc.experiment.build_serving import serve
+from mc.experiment.build_serving import server_of
 
 TEXT = """\
 name: test
@@ -115,11 +115,11 @@ def test_what_was_understood_reloads(write, tmp_path):
 
 def test_what_does_not_fit_into_memory_says_what_would(write):
     with pytest.raises(InputError, match=r"serving: expected weights that fit into 72 GB of a chip; got 141"):
-        assert serve(load_experiment(write("tp: 1"))).batch
+        assert server_of(load_experiment(write("tp: 1"))).batch
     text = r"serving.batch: expected requests that fit into 72 GB .* that is \d+ on each rank; got 4000"
     with pytest.raises(InputError, match=text):
-        assert serve(load_experiment(write("tp: 8"), ["serving.batch=4000"])).batch
-    most = serve(load_experiment(write("tp: 8"), ["serving.batch=largest"])).batch
-    assert serve(load_experiment(write("tp: 8"), [f"serving.batch={most}"])).batch == most
+        assert server_of(load_experiment(write("tp: 8"), ["serving.batch=4000"])).batch
+    most = server_of(load_experiment(write("tp: 8"), ["serving.batch=largest"])).batch
+    assert server_of(load_experiment(write("tp: 8"), [f"serving.batch={most}"])).batch == most
     with pytest.raises(InputError, match="expected requests that fit"):
-        assert serve(load_experiment(write("tp: 8"), [f"serving.batch={most + 1}"])).batch
+        assert server_of(load_experiment(write("tp: 8"), [f"serving.batch={most + 1}"])).batch

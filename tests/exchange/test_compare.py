@@ -9,7 +9,7 @@ import pytest
 from mc.collectives import evaluate
 from mc.delays import GeneralisedPareto
 from mc.errors import InputError
-from mc.exchange import choose, compare, curves, reigns, sizes_between
+from mc.exchange import choose, compare, curves, fastest_ranges, sizes_between
 from mc.fabric import Cluster, Link, LinkNoise, Tier
 
 KEY = jax.random.key(20261202)
@@ -61,11 +61,11 @@ def test_curves_are_the_closed_forms_over_sizes():
 def test_reigns_cover_all_sizes_and_each_is_the_fastest_inside():
     # Where a switch has no part in it, few rounds win for short messages and few bytes for long ones.
     cluster = Cluster("one tier", (Tier("pod", Link(4e-6, 50e9), 16),))
-    found = reigns(cluster, "all-reduce", 16)
+    found = fastest_ranges(cluster, "all-reduce", 16)
     assert (found[0].smallest, found[-1].largest) == (1024.0, 16 * 1024.0**3)
     for before, after in itertools.pairwise(found):
         assert before.largest == after.smallest
     assert len(found) > 1
-    for reign in found:
-        middle = float(np.sqrt(reign.smallest * reign.largest))
-        assert evaluate(cluster, "all-reduce", 16, middle)[0].algorithm == reign.algorithm
+    for each in found:
+        middle = float(np.sqrt(each.smallest * each.largest))
+        assert evaluate(cluster, "all-reduce", 16, middle)[0].algorithm == each.algorithm

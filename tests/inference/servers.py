@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from mc.config import ExperimentConfig
-from mc.experiment.build_serving import serve
+from mc.experiment.build_serving import server_of
 from mc.inference import Server
 
 # Everything that a chip reaches is its peak, and nothing takes time beside, but what a test says.
@@ -70,7 +70,7 @@ def experiment(
 
 def server(serving: dict[str, Any], shape: dict[str, Any] = DENSE, **options: Any) -> Server:
     """What is built of it."""
-    return serve(experiment(serving, shape, **options))
+    return server_of(experiment(serving, shape, **options))
 
 
 def without(formats: Server, **changes: Any) -> Server:

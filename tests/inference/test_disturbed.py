@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mc.experiment.build_serving import disturbances, serve
+from mc.experiment.build_serving import disturbances, server_of
 from mc.experiment.run_serving import windows
 from mc.inference import WARM_UP, draw_stages, rounds
 from tests.inference.servers import experiment
@@ -28,7 +28,7 @@ LINKS = {
 
 def drawn(method, count, seed, *, noise=None, tier=None):
     config = experiment({"tp": 4, "batch": 8}, noise=noise, tier=tier)
-    server, key = serve(config), jax.random.key(seed, impl="threefry2x32")
+    server, key = server_of(config), jax.random.key(seed, impl="threefry2x32")
     found = disturbances(config, server, server.layout, 8, key, 1)
     return server, draw_stages(server.decode(8).passes, found, key, count, method)
 
@@ -54,7 +54,7 @@ def test_more_ranks_wait_longer():
     """A rank's noise of exponential law has its slowest of n at θ·H_n, by the harmonic number."""
     mean = 1e-3
     config = experiment({"tp": 8, "batch": 8}, noise={"jitter": {"family": "exponential", "mean": "1 ms"}})
-    server, key = serve(config), jax.random.key(7, impl="threefry2x32")
+    server, key = server_of(config), jax.random.key(7, impl="threefry2x32")
     found = disturbances(config, server, server.layout, 8, key, 1)
     times = draw_stages(server.decode(8).passes, found, key, 20_000, "exact").ranks[0, 0]
     added = times - server.decode(8).passes[0].at().seconds
