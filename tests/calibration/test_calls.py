@@ -2,6 +2,7 @@
 
 import json
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -149,7 +150,7 @@ def test_states_without_jitter_are_points_with_the_chances_of_the_slowest_group(
         slope = jax.grad(lambda at: model.loss(at, model.data()))(z)
         found, slope = np.asarray(found), np.asarray(slope)
     np.testing.assert_allclose(found, idle + transfer(16) * np.array([0, 0, 0.5, 0.5]), rtol=1e-9)
-    assert np.isfinite(slope).all()
+    chex.assert_tree_all_finite(slope)
     assert (slope != 0).all()
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,7 +88,7 @@ def test_gradients_are_those_of_a_scale_and_finite_everywhere():
     law = wait_for_all_but(3, 64, Exponential(1.0))
     times = jnp.array([0.0, 1e-30, 1.0, 3.0, 1e3, 1e6])
     slopes = jax.jit(jax.vmap(jax.grad(law.log_survival)))(times)
-    assert bool(jnp.all(jnp.isfinite(slopes)))
+    chex.assert_tree_all_finite(slopes)
     np.testing.assert_array_equal(law.log_survival(jnp.array([0.0, jnp.inf])), [0.0, -jnp.inf])
     np.testing.assert_array_equal(law.quantile(jnp.array([0.0, -jnp.inf])), [0.0, jnp.inf])
 

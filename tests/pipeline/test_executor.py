@@ -1,5 +1,6 @@
 """The executor against the event loop on the same durations, to the last bit; and that it can be used as JAX is."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -151,7 +152,7 @@ def test_gradients_are_finite_and_right():
         return completion(table, Fixed(table, kinds), 1, transfer=Transfer(late, late)).makespan[0]
 
     slopes, by_late = jax.jit(jax.grad(time, argnums=(0, 1)))(jnp.asarray(kinds), jnp.full(3, 0.05))
-    assert np.isfinite(slopes).all()
+    chex.assert_tree_all_finite(slopes)
     step = 1e-4
     for entry in np.ndindex(kinds.shape):
         longer = kinds.astype(float)

@@ -1,5 +1,6 @@
 """The executor against closed forms, a second implementation, a theorem, and NumPy's own recursion."""
 
+import chex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -221,7 +222,7 @@ def test_derivatives_are_those_of_finite_differences():
             step = jnp.zeros(4).at[index].set(1e-6)
             wanted = (mean(at + step) - mean(at - step)) / 2e-6
             np.testing.assert_allclose(slope[index], wanted, rtol=1e-5)
-    assert np.isfinite(np.asarray(slope)).all()
+    chex.assert_tree_all_finite(slope)
 
 
 @pytest.mark.parametrize(
