@@ -23,14 +23,19 @@ from mc.calibration.curves import Curve
 from mc.calibration.errors import CalibrationError
 from mc.calibration.held_out import HeldOut, line, score_unseen
 from mc.calibration.least_squares import least_squares
-from mc.calibration.loss import CurveData, curve_residuals, predictor, size_weights
+from mc.calibration.loss import (
+    FIRST_SIGMA,
+    CurveData,
+    curve_residuals,
+    own_scatter,
+    predictor,
+    size_weights,
+)
 from mc.calibration.parameters import Parameters
 from mc.config import ClusterConfig
 
 TEMPERATURES = (0.1, 0.03, 0.01)
 LEVEL = 0.9
-# Few protocols are no nearer to a library than 2 %, however little the sizes that were measured scatter.
-_FIRST_SIGMA, _LEAST_SIGMA = 0.04, 0.02
 _ENOUGH_TO_HOLD_OUT = 6
 # Told after each descent: what was done, and the loss.
 Report = Callable[[str, float], None]
@@ -204,7 +209,7 @@ class _Fitting:
         self, label: str, first: NDArray[np.float64], weights: NDArray[np.float64]
     ) -> tuple["_Ended", Convergence, float]:
         """Descents with a scatter assumed, then with the one that their residuals show."""
-        ended, _ = self._pass(label, first, weights, _FIRST_SIGMA)
+        ended, _ = self._pass(label, first, weights, FIRST_SIGMA)
         sigma = self._scatter(ended, weights)
         best, convergence = self._pass(f"{label}, own scatter", ended.all_points, weights, sigma)
         return best, convergence, sigma
@@ -266,17 +271,11 @@ class _Fitting:
         return HeldOut(np.abs(predicted / measured - 1), sizes, np.abs(straight / measured - 1))
 
     def _scatter(self, ended: "_Ended", weights: NDArray[np.float64]) -> float:
-        """The relative scatter that residuals show: by their median, freed of what parameters took up.
-
-        Of p parameters the data took up p − tr (JᵀJ)⁻¹, since priors alone give an identity.
-        """
         used = weights > 0
         taken = len(self.parameters) - np.trace(np.linalg.inv(ended.normal))
         measured = np.concatenate([curve.times for curve in self.curves])
-        relative = np.abs(np.log(np.concatenate(self._times(ended.point)) / measured))[used]
-        free = max(used.sum() - taken, 0.1 * used.sum())
-        scale = np.sqrt(used.sum() / free) / stats.norm.ppf(0.75)
-        return float(max(_LEAST_SIGMA, np.median(relative) * scale))
+        relative = np.log(np.concatenate(self._times(ended.point)) / measured)[used]
+        return own_scatter(relative, float(taken))
 
 
 class _Ended(NamedTuple):

@@ -55,15 +55,17 @@ class Parameter:
 
     @property
     def name(self) -> str:
-        """What to call it: its path, with `*` for what differs between several."""
+        """What to call it: its path, with `*` for what differs between several; all of them where some are deeper than others."""
         split = [path.split(".") for path in self.paths]
+        if len({len(keys) for keys in split}) > 1:
+            return ", ".join(self.paths)
         return ".".join(keys[0] if len(set(keys)) == 1 else "*" for keys in zip(*split, strict=True))
 
 
 def short_name(parameter: Parameter) -> str:
     """The path without what says nothing new: `node: LL tree hop_latency`."""
     keys = parameter.name.split(".")
-    if keys[0] != "tiers" or len(keys) < 3:
+    if keys[0] != "tiers" or len(keys) < 3 or ", " in parameter.name:
         return parameter.name
     rest = [key for key in keys[2:] if key not in ("link", "protocols")]
     return f"{'all tiers' if keys[1] == '*' else keys[1]}: {' '.join(rest)}"
@@ -142,15 +144,25 @@ class Parameters:
 
     def settled(self, config: Model, z: NDArray[np.float64]) -> Model:
         """The same with plain numbers, validated; what an earlier calibration left unknown of them is left out."""
-        values = [float(f"{each:.6g}") for each in np.asarray(self.values(jnp.asarray(z)))]
+        found = self._plain(config, [float(f"{each:.6g}") for each in self._numbers(z)])
+        paths = [path for each in self.items for path in (*each.paths, each.rest)]
+        found = known_anew(found, paths)
+        return type(config).model_validate(found.model_dump(mode="json", exclude_none=True))
+
+    def at(self, config: Model, z: NDArray[np.float64]) -> Model:
+        """The same, neither rounded nor validated, for what cannot be traced."""
+        return self._plain(config, self._numbers(z))
+
+    def _numbers(self, z: NDArray[np.float64]) -> list[float]:
+        return np.asarray(self.values(jnp.asarray(z)), np.float64).tolist()
+
+    def _plain(self, config: Model, values: list[float]) -> Model:
         rests = {}
         for group, rest in self.rests:
             own = [value for each, value in zip(self.items, values, strict=True) if each.group == group]
-            # As much as the rounded ones leave.
+            # As much as the others, rounded or not, leave.
             rests[rest] = float(f"{1 - sum(own):.12g}")
-        paths = [path for each in self.items for path in (*each.paths, each.rest)]
-        found = known_anew(self._into(config, values, rests), paths)
-        return type(config).model_validate(found.model_dump(mode="json", exclude_none=True))
+        return self._into(config, values, rests)
 
     @property
     def rests(self) -> list[tuple[str, str]]:

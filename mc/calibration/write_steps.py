@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from ruamel.yaml import YAML
 
 from mc.calibration.identify import identify
+from mc.calibration.parameters import Parameter
 from mc.calibration.step_fit import StepsFit
 from mc.calibration.write import WIDTH, comment, figure_notes, uncertain
-from mc.config import resolved_yaml
+from mc.config import ExperimentConfig, resolved_yaml
 from mc.config.posterior import PosteriorConfig, both
 
 
@@ -27,20 +28,43 @@ def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str
     """
     experiment = fit.calibrated
     source = f"Laplace's approximation, from {_sources(fit)}"
-    lower = np.asarray(np.linalg.cholesky(fit.covariance), np.float64)
-    found = PosteriorConfig(source=source, parameters=uncertain(fit.parameters.items, lower, experiment))
+    covariance = fit.covariance
+    return annotated_experiment(
+        experiment, fit.parameters.items, fit.interval(), covariance, source, _heading(fit, command)
+    )
+
+
+def annotated_experiment(
+    experiment: ExperimentConfig,
+    items: Sequence[Parameter],
+    intervals: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    source: str,
+    heading: Sequence[str],
+) -> str:
+    """A calibrated experiment as a file, with what is known of its fitted figures behind them, below a heading of some lines.
+
+    Args:
+        experiment: with the fitted figures.
+        items: what was free.
+        intervals: low, fitted and high of each.
+        covariance: of the posterior, in standardised coordinates.
+        source: of the posterior, in words.
+        heading: without comment signs.
+    """
+    lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
+    found = PosteriorConfig(source=source, parameters=uncertain(items, lower, experiment))
     whole = experiment.model_copy(update={"posterior": both(experiment.posterior, found)})
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.width = WIDTH
     document = yaml.load(resolved_yaml(whole))
-    notes = figure_notes(fit.parameters.items, fit.interval(), identify(fit.covariance))
-    for each, note in zip(fit.parameters.items, notes, strict=True):
+    for each, note in zip(items, figure_notes(items, intervals, identify(covariance)), strict=True):
         for path in each.paths:
             comment(document, path.split("."), note)
     stream = io.StringIO()
     yaml.dump(document, stream)
-    return "\n".join([*(f"# {line}" for line in _heading(fit, command)), stream.getvalue()])
+    return "\n".join([*(f"# {line}" for line in heading), stream.getvalue()])
 
 
 def _sources(fit: StepsFit) -> str:

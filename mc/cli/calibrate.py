@@ -140,6 +140,14 @@ def calibrate(
             show_default=False,
         ),
     ] = None,
+    scaling: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="`weak`: a replica of a transformer keeps its work on other numbers of ranks; `strong`: all do.  [default: weak]",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(help="Of starts and refits.  [default: 0]", min=0, max=2**32 - 1, show_default=False),
@@ -175,6 +183,7 @@ def calibrate(
         "bootstrap": refits,
         "hold_out": hold_out,
         "forecast": tuple(forecast or ()),
+        "scaling": scaling,
         "second_network": second_network,
         "posterior": posterior,
     }
@@ -184,6 +193,7 @@ def calibrate(
     words += [word for each in data or () for word in ("--data", each)]
     words += [word for each in free or () for word in ("--free", each)]
     words += [] if hold_out is None else ["--hold-out", hold_out]
+    words += [] if scaling is None else ["--scaling", scaling]
     words += [] if posterior is None else ["--posterior", posterior]
     words += [] if second_network is None else ["--second-network", second_network]
     output = Output(shlex.join(["tailstep", "calibrate", *words]), out, results, plot, as_json)
@@ -208,6 +218,8 @@ def calibrate(
     assert asked.cluster is not None
     if asked.calibration.forecast:
         raise InputError("forecast: expected an experiment, whose step times are forecast; got a cluster")
+    if asked.calibration.scaling != "weak":
+        raise InputError("scaling: expected an experiment whose model is a transformer; got a cluster")
     from mc.cli.calibrate_curves import calibrate_cluster
 
     calibrate_cluster(

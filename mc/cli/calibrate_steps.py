@@ -43,6 +43,15 @@ def calibrate_experiment(
             raise InputError(f"{key}: expected none for step times, which are no curves of a collective")
     config = load_experiment(name, overrides)
     imported = read_logs(ask.data, Hints(ranks=ask.ranks), most=_MOST_ROWS)
+    if config.model.transformer is not None:
+        from mc.cli.calibrate_training import calibrate_training
+
+        calibrate_training(config, ask, imported.table, output)
+        return
+    if ask.scaling != "weak":
+        raise InputError(
+            "scaling: expected none but for a transformer, whose replicas it is about; got a model of `compute` and `exchange`"
+        )
     report, text = _fitted(config, ask, imported, output.command)
     output.keep(text)
 

@@ -110,14 +110,15 @@ def _page(folder: Path, other: Path | None, origin: str, *, elasticities: bool |
 
         return sweep_page(read_sweep(folder), origin)
     if kind == CALIBRATION:
-        from mc.report.calibration_steps import KIND
+        from mc.report import calibration_steps, calibration_training
         from mc.report.html.calibration import calibration_page
         from mc.report.html.calibration_steps import steps_page
+        from mc.report.html.calibration_training import training_page
         from mc.results.calibration import read_calibration
 
         content = read_calibration(folder)
-        is_of_steps = content.get("calibration", {}).get("kind") == KIND
-        return (steps_page if is_of_steps else calibration_page)(content, origin)
+        pages = {calibration_steps.KIND: steps_page, calibration_training.KIND: training_page}
+        return pages.get(content.get("calibration", {}).get("kind"), calibration_page)(content, origin)
     record = read_run(folder)
     if elasticities is None:
         return run_page(record, (), origin)

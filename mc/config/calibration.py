@@ -79,6 +79,8 @@ class FitConfig(StrictModel):
             `nodes > 4`, `size > 16 MiB`, `file = b.log`. Without, curves are scored on every other size before all are fitted,
             and step times are not scored.
         forecast: numbers of ranks to forecast step times of.
+        scaling: what stays from one number of ranks to another, where a table does not say how a transformer was spread: the
+            work of a replica (`weak`), or that of all (`strong`).
         posterior: how intervals are found without `bootstrap`: by Laplace's approximation, or by draws (`nuts`).
         second_network: size from which on curves may be fitted by a network with figures of its own, if that forecasts better.
     """
@@ -95,6 +97,7 @@ class FitConfig(StrictModel):
     bootstrap: Annotated[int, Field(ge=0, le=100_000)] = 0
     hold_out: Text | None = None
     forecast: Annotated[tuple[Count, ...], Field(strict=False)] = ()
+    scaling: Literal["weak", "strong"] = "weak"
     posterior: Literal["laplace", "nuts"] = "laplace"
     second_network: PositiveSize | None = None
 

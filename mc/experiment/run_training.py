@@ -24,7 +24,7 @@ from mc.parallel import Plan, memory, recomputed_share
 from mc.results import GoodputSummary, TrainingSummary
 from mc.step import late_exchanges
 from mc.training import LinksNow, Realisation, Sampling
-from mc.transformer import flops, parameters
+from mc.transformer import Flops, Transformer, build_transformer, flops, parameters
 
 # Of the waterfall, after those of a step without noise.
 NOISE_PARTS = ("straggler_wait", "routing_skew", "congestion")
@@ -186,10 +186,8 @@ def summary_of(
         dropped: part of the tokens' choices of experts that are not served.
     """
     plan, shape, breakdown = quiet.plan, quiet.shape, quiet.breakdown
-    again = recomputed_share(shape, plan)
-    work = flops(shape, plan.sequence_length, plan.global_batch, plan.config.recompute, recomputed=again)
+    work, peak = _work(plan, shape), _peak(config, plan)
     chips = config.cluster.chips(plan.ranks)
-    peak = sum(count * chip.peak.offered[plan.formats.math] for count, chip, _ in chips)
     # Chips of backups work too; samples of replicas that nobody waits for are lost.
     working, useful = 1 + config.backup_ranks / plan.ranks, config.useful
     tokens = plan.global_batch * plan.sequence_length
@@ -211,6 +209,30 @@ def summary_of(
         dropped=dropped,
         goodput=_goodput(config, mean),
     )
+
+
+def step_at_full_use(config: ExperimentConfig, plan: Plan) -> float:
+    """Seconds of a step whose model FLOP utilisation (MFU) is 1: divided by an MFU, those of the step that has it.
+
+    Args:
+        config: the experiment; its model is a transformer.
+        plan: of it.
+    """
+    assert config.model.transformer is not None
+    work = _work(plan, build_transformer(config.model.transformer))
+    working = 1 + config.backup_ranks / plan.ranks
+    return float(config.useful * work.model / (working * _peak(config, plan)))
+
+
+def _work(plan: Plan, shape: Transformer) -> Flops:
+    again = recomputed_share(shape, plan)
+    return flops(shape, plan.sequence_length, plan.global_batch, plan.config.recompute, recomputed=again)
+
+
+def _peak(config: ExperimentConfig, plan: Plan) -> float:
+    """FLOP per second of all ranks, by their data sheets."""
+    chips = config.cluster.chips(plan.ranks)
+    return sum(count * chip.peak.offered[plan.formats.math] for count, chip, _ in chips)
 
 
 def _rate(amount: float, seconds: Estimate) -> Estimate:

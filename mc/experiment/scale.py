@@ -170,12 +170,12 @@ def scale(
     left_out: list[tuple[int, str]] = []
     for count in sorted(set(chips)):
         try:
-            sized, enlarged = at_size(config, count, mode)
+            sized, units = at_size(config, count, mode)
         except InputError as error:
             left_out.append((count, "; ".join(str(error).splitlines())))
             advance(max(samples, 1))
             continue
-        points.append(_point(config, sized, enlarged, mode, samples, points, advance))
+        points.append(_point(config, sized, units, mode, samples, points, advance))
     if not points:
         reasons = dict.fromkeys(reason for _, reason in left_out)
         raise ScaleError("expected a size that can be; got none: " + "; ".join(reasons))
@@ -199,7 +199,7 @@ def at_size(config: ExperimentConfig, chips: int, mode: Mode) -> tuple[Experimen
     Raises:
         InputError: it cannot be; memory is not looked at.
     """
-    cluster, enlarged = _enlarged(config.cluster, chips)
+    cluster, units = enlarged(config.cluster, chips)
     plan: dict[str, Any] = {"ranks": chips}
     model = config.model
     if model.transformer is not None:
@@ -230,10 +230,15 @@ def at_size(config: ExperimentConfig, chips: int, mode: Mode) -> tuple[Experimen
     )
     if model.transformer is not None:
         build_plan(sized)
-    return sized, enlarged
+    return sized, units
 
 
-def _enlarged(cluster: ClusterConfig, chips: int) -> tuple[ClusterConfig, int | None]:
+def enlarged(cluster: ClusterConfig, chips: int) -> tuple[ClusterConfig, int | None]:
+    """The cluster with so many chips or more, and how many units its outermost tier was given for that, if it was.
+
+    Raises:
+        ScaleError: that tier cannot be enlarged.
+    """
     if chips <= cluster.size:
         return cluster, None
     *inner, outer = cluster.tiers
@@ -275,7 +280,7 @@ def _point(
             checked_plan(sized)
         except PlanError as error:
             problem = str(error)
-        sized = _with_enough_memory(sized)
+        sized = with_enough_memory(sized)
     else:
         compute, tokens = sized.model.compute, None
         assert compute is not None
@@ -329,8 +334,8 @@ def _doubling(last: ScalePoint, chips: int, work: float, now: Estimate) -> Estim
     return Estimate(brought(then.value, now.value), brought(then.low, now.high), brought(then.high, now.low))
 
 
-def _with_enough_memory(config: ExperimentConfig) -> ExperimentConfig:
-    """What does not fit is timed, too: how much is missing is said beside it."""
+def with_enough_memory(config: ExperimentConfig) -> ExperimentConfig:
+    """The same on chips whose memory has no end, for steps that are to be timed whether they fit or not."""
     enough = {"memory_size": None}
     tiers = tuple(
         tier.model_copy(

@@ -45,6 +45,11 @@ COLUMNS = (
     Column("device", pa.string(), "the accelerator, by its own name"),
     Column("software", pa.string(), "library and version"),
     Column("section", pa.string(), "the heading in the file above the table"),
+    Column(
+        "plan",
+        pa.string(),
+        "how a job was spread over its ranks, by keys of a plan: `tp=8 global_batch=2048`",
+    ),
     Column("in_place", pa.bool_(), "whether input and output share a buffer"),
     Column("iteration", pa.int64(), "which call, from 0; null for a mean"),
     Column("process", pa.int32(), "whose time it is; null for the time of all"),

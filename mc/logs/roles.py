@@ -109,6 +109,20 @@ _WHOLE = {
     "metric": ("metric",),
     "value": ("value",),
 }
+# How a job was spread over its ranks, by the keys of a plan: means something where steps are timed.
+PLAN = {
+    "tp": ("tp", "tp_size", "tensor_parallel", "tensor_parallel_size"),
+    "cp": ("cp", "cp_size", "context_parallel", "context_parallel_size"),
+    "pp": ("pp", "pp_size", "pipeline_parallel", "pipeline_parallel_size"),
+    "dp": ("dp", "dp_size", "data_parallel", "data_parallel_size"),
+    "ep": ("ep", "ep_size", "expert_parallel", "expert_parallel_size"),
+    "etp": ("etp", "expert_tensor_parallel_size"),
+    "chunks": ("vp", "vpp", "chunks", "virtual_pipeline_size"),
+    "micro_batch": ("mbs", "micro_batch", "micro_batch_size"),
+    "global_batch": ("gbs", "global_batch", "global_batch_size"),
+    "sequence_length": ("seq_len", "seq_length", "sequence_length"),
+}
+_PLAN = {name: role for role, names in PLAN.items() for name in names}
 _ROLES = {name: role for role, names in _WHOLE.items() for name in names}
 _STATISTICS = {
     "min": "time_min_s", "max": "time_max_s", "median": "time_p50_s", "p50": "time_p50_s", "p99": "time_p99_s",
@@ -154,6 +168,8 @@ def role_of(name: str) -> Role | None:
     if per_process is not None:
         return Role("per-process", TIME_UNITS.get(unit or ""), index=int(per_process["index"]))
     whole = re.sub(r"[\s-]+", "_", name.strip().lstrip("#-").strip().lower())
+    if whole in _PLAN:
+        return Role(_PLAN[whole])
     if unit is None or unit not in TIME_UNITS:
         if whole in _ROLES:
             return Role(_ROLES[whole])

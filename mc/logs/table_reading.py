@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mc.document import did_you_mean
-from mc.logs.roles import TIME_UNITS, Role, role_of, time_of
+from mc.logs.roles import PLAN, TIME_UNITS, Role, role_of, time_of
 from mc.logs.sink import Sink
 
 # Columns whose meaning a metric's name gives.
@@ -72,8 +72,11 @@ class Reading:
         elif len(per_process) < 2:
             roles = {name: role for name, role in roles.items() if role.name != "per-process"}
             _guess_times(names, roles, sink)
+        kind = "collective" if any(role.name == "bytes" for role in roles.values()) else "step"
+        if kind == "collective":
+            roles = {name: role for name, role in roles.items() if role.name not in PLAN}
         reading = Reading(
-            "collective" if any(role.name == "bytes" for role in roles.values()) else "step",
+            kind,
             roles,
             tuple(name for name in names if name not in roles),
             tuple(chosen),

@@ -8,7 +8,7 @@ from mc.logs.consistency import bandwidth_conflict, bus_conflict
 from mc.logs.names import collective_of
 from mc.logs.printed import Printed, printed
 from mc.logs.records import number, whole
-from mc.logs.roles import BANDWIDTH_UNITS, Role, role_of, time_of
+from mc.logs.roles import BANDWIDTH_UNITS, PLAN, Role, role_of, time_of
 from mc.logs.sink import Draft, Sink, name_of
 from mc.logs.table_reading import Reading
 
@@ -249,6 +249,9 @@ class TableRows:
         place = str(self._one(values, "place") or "").lower()
         if place:
             row["in_place"] = place in ("in-place", "in_place", "inplace", "1", "true")
+        plan = {key: whole(self._one(values, key)) for key in PLAN if reading.columns(key)}
+        if stated := " ".join(f"{key}={value}" for key, value in plan.items() if value):
+            row["plan"] = stated
         label = ", ".join(
             f"{name}={values[name]}" for name in reading.unused if values.get(name) not in (None, "")
         )
