@@ -12,8 +12,9 @@ from mc.delays.checks import scalar
 from mc.delays.numerics import LOG_2
 
 _EARLIEST = 1e-30  # seconds: nothing is faster, and the slope of the logarithm still fits into 32 bits
-# Normal scores beyond which the series is exact to the last bits, and up to which no tail is lost below the smallest number.
-_FAR = {jnp.dtype("float32"): 11.0, jnp.dtype("float64"): 30.0}
+# Normal scores beyond which the series is exact to the last bits, and up to which no tail is lost below the smallest number; in
+# double precision not its square either, which second derivatives divide by.
+_FAR = {jnp.dtype("float32"): 11.0, jnp.dtype("float64"): 26.0}
 
 
 class Lognormal(AbstractDelay):
@@ -51,7 +52,7 @@ def log_normal_survival(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     tail = 0.5 * erfc(jnp.where(beyond, far, jnp.where(upper, z, -z)) * math.sqrt(0.5))
     near = jnp.where(upper, jnp.log(jnp.where(upper, tail, 1.0)), jnp.log1p(-jnp.where(upper, 0.0, tail)))
     square = jnp.square(jnp.where(beyond, z, far))
-    mills = 1 - 1 / square * (1 - 3 / square * (1 - 5 / square * (1 - 7 / square)))
+    mills = 1 - 1 / square * (1 - 3 / square * (1 - 5 / square * (1 - 7 / square * (1 - 9 / square))))
     deep = -0.5 * (square + jnp.log(2 * math.pi * square)) + jnp.log(mills)
     return jnp.where(beyond, deep, near)
 
