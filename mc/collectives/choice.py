@@ -7,10 +7,8 @@ carried out as they come, for all sizes at once.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from mc.collectives.candidates import Pair, candidates
@@ -59,16 +57,14 @@ def fastest_by_size(
         InputError: as `mc.collectives.stages` does.
     """
     found = candidates(cluster, collective, ranks, algorithm, protocol)
+    at = jnp.asarray(sizes, jnp.result_type(float))
 
     def priced(stages: tuple[Stage, ...]) -> NDArray[np.float64]:
-        def time(size: Float[Array, ""]) -> Float[Array, ""]:
-            return total(phase.cost for phase in phases_of(cluster, stages, size)).time
+        time = total(phase.cost for phase in phases_of(cluster, stages, at)).time
+        return np.broadcast_to(np.asarray(time, np.float64), sizes.shape)
 
-        return np.asarray(jax.vmap(time)(jnp.asarray(sizes, jnp.result_type(float))), np.float64)
-
-    with jax.disable_jit():
-        flat = {pair: priced(stages) for pair, stages in found.flat.items()}
-        slots = [{pair: priced((stage,)) for pair, stage in ways.items()} for ways in found.slots]
+    flat = {pair: priced(stages) for pair, stages in found.flat.items()}
+    slots = [{pair: priced((stage,)) for pair, stage in ways.items()} for ways in found.slots]
     times = np.array(list(flat.values())).reshape(len(flat), len(sizes))
     ways = [[pair] * len(sizes) for pair in flat]
     if slots:

@@ -98,7 +98,7 @@ def phases_of(cluster: Cluster, stages: Sequence[Stage], size: ArrayLike) -> tup
     Args:
         cluster: for which the stages were chosen.
         stages: from `mc.collectives.stages`.
-        size: bytes.
+        size: bytes; of any shape, which all times then have.
 
     Returns:
         Phases whose times add up to the collective's.
@@ -128,8 +128,12 @@ def _of_stage(cluster: Cluster, stage: Stage, size: ArrayLike) -> list[Phase]:
 
 def _slowest(kinds: Sequence[Stage], costs: Sequence[Cost]) -> Cost:
     """The cost of the kind of units that takes longest; of bytes, the mean over the ranks."""
-    slowest = jnp.argmax(jnp.stack([cost.time for cost in costs]))
-    chosen = jax.tree.map(lambda *parts: jnp.stack(parts)[slowest], *costs)
+    slowest = jnp.argmax(jnp.stack([cost.time for cost in costs]), axis=0)
+
+    def of_slowest(*parts: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jnp.take_along_axis(jnp.stack(jnp.broadcast_arrays(slowest, *parts)[1:]), slowest[None], 0)[0]
+
+    chosen = jax.tree.map(of_slowest, *costs)
     weights = [kind.count * kind.ranks for kind in kinds]
     sent = sum(
         weight * kind.filled * cost.bytes_per_rank
@@ -151,7 +155,7 @@ def _through_switches(cluster: Cluster, stage: Stage, size: Float[Array, ""]) ->
             for cost, tier in zip(costs, tiers, strict=True)
         ]
     )
-    slowest = jnp.argmax(times)
+    slowest = jnp.argmax(times, axis=0)
     costs = [
         eqx.tree_at(lambda c: c.bandwidth_time, cost, jnp.where(slowest == place, times[place], 0.0))
         for place, cost in enumerate(costs)

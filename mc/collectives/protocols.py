@@ -129,7 +129,7 @@ def _stream(cluster: Cluster, stage: Stage, tiers: _Tiers, size: _Number) -> Cos
         rounds=sum((jnp.asarray(each, size.dtype) for each in hops), jnp.zeros((), size.dtype)),
         bytes_per_rank=jnp.asarray(counts.sent, size.dtype) * size,
         latency_time=latency * _plateau(tiers, stage, of, size),
-        bandwidth_time=jnp.max(jnp.stack(times)),
+        bandwidth_time=jnp.max(jnp.stack(times), axis=0),
         reduction_time=_combining(cluster, counts.combined, size),
     )
 
@@ -210,7 +210,7 @@ def _through_switches(
             for carried, tier, width in zip(streams, tiers, stage.width, strict=True)
         ]
     )
-    slowest = jnp.argmax(times)
+    slowest = jnp.argmax(times, axis=0)
     found = []
     for place, each in enumerate(counts):
         hops = jnp.asarray(each.hops, size.dtype)
