@@ -26,8 +26,8 @@ from mc.calibration.training_model import TrainingModel, Waits
 from mc.calibration.training_rows import SizedRow, sized_at
 from mc.config import ExperimentConfig
 from mc.config.calibration import FreeConfig
-from mc.experiment.run_training import step_at_full_use
 from mc.experiment.scale import Mode
+from mc.experiment.training_summary import step_at_full_use
 from mc.parallel import build_plan
 
 Floats = NDArray[np.float64]

@@ -24,7 +24,7 @@ from mc.calibration.parameters import Parameters
 from mc.calibration.training_rows import SizedRow
 from mc.config import ExperimentConfig
 from mc.errors import InputError
-from mc.experiment.build_training import build_quiet
+from mc.experiment.quiet_step import build_quiet
 from mc.experiment.run_training import draw_all
 from mc.experiment.training_draws import TrainingDraws, draws_of_training
 

@@ -16,8 +16,8 @@ from mc.calibration.errors import CalibrationError
 from mc.config import ExperimentConfig
 from mc.config.hold_out import HoldOut
 from mc.errors import InputError
-from mc.experiment.run_training import step_at_full_use
 from mc.experiment.scale import Mode, enlarged, with_enough_memory
+from mc.experiment.training_summary import step_at_full_use
 from mc.logs import MeasurementTable
 from mc.parallel import build_plan
 

@@ -19,8 +19,9 @@ from mc.experiment.build import build
 from mc.experiment.build_mitigated import classes_of, mitigated
 from mc.experiment.devices import on_all_devices
 from mc.experiment.run_serving import draw_serving
-from mc.experiment.run_training import draw_training, summary
+from mc.experiment.run_training import draw_training
 from mc.experiment.serving_summary import serving_summary
+from mc.experiment.training_summary import training_summary
 from mc.fabric import SharedLinks
 from mc.random import stream
 from mc.results import Machine, RunResult
@@ -101,7 +102,7 @@ def run(
         ended=datetime.now(UTC),
         elapsed_s=time.perf_counter() - clock,
         sampling_s=sampling_s,
-        training=None if drawn is None else summary(config, drawn, estimates.mean),
+        training=None if drawn is None else training_summary(config, drawn, estimates.mean),
         serving=None if served is None else serving_summary(config, served),
     )
 

@@ -21,7 +21,7 @@ from mc.config.cluster import ClusterConfig
 from mc.config.shape import SwitchedConfig
 from mc.errors import InputError
 from mc.estimate import Estimate
-from mc.experiment.build_training import build_quiet
+from mc.experiment.quiet_step import build_quiet
 from mc.experiment.run import run
 from mc.goodput import build_failures, goodput
 from mc.parallel import PlanError, build_plan, checked_plan, memory

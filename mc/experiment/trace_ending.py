@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.experiment.training_draws import Met
+from mc.experiment.training_draws import Conditions
 from mc.pipeline import Replay
 from mc.pipeline.levels import first_forwards, last_gradients
 from mc.pipeline.order import Kind
@@ -83,7 +83,7 @@ class End:
         return first.replica, first.begins, chain
 
 
-def end_of(met: Met, meeting: Meeting, done: Replay, took: Floats) -> End:
+def end_of(met: Conditions, meeting: Meeting, done: Replay, took: Floats) -> End:
     """How the step ends whose pipelines are known.
 
     Args:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mc.experiment.trace_ending import End, Reduced, end_of
 from mc.experiment.trace_slices import COMMUNICATION, COMPUTE, HOST, WAIT, Slices
-from mc.experiment.training_draws import Met, TrainingDraws
+from mc.experiment.training_draws import Conditions, TrainingDraws
 from mc.pipeline import Kind, Replay, levels_of, replay
 from mc.results import Slice
 from mc.training import Operations, Realisation, disturbed, operations
@@ -35,7 +35,7 @@ _Place = tuple[int, int]
 
 def training_slices(draws: TrainingDraws, realisation: int, sample: int) -> Slices:
     """What happens in a step."""
-    met = draws.met(realisation, sample // draws.call).only(sample % draws.call)
+    met = draws.conditions(realisation, sample // draws.call).only(sample % draws.call)
     quiet = draws.step.quiet
     plan = quiet.plan
     levels = levels_of(plan.schedule, plan.pp, plan.micro_batches, plan.chunks)
@@ -46,7 +46,7 @@ def training_slices(draws: TrainingDraws, realisation: int, sample: int) -> Slic
     return _Picture(draws, realisation, drawn, done, end).slices
 
 
-def _operations(draws: TrainingDraws, met: Met) -> Operations:
+def _operations(draws: TrainingDraws, met: Conditions) -> Operations:
     """Of all replicas, in double precision."""
     step, method = draws.step, draws.method
 

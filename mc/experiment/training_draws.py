@@ -7,6 +7,7 @@ again by itself.
 from dataclasses import dataclass
 from functools import cached_property
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,8 +27,7 @@ from mc.training import LinksNow, Realisation, Sampling
 _CALL = 64
 
 
-@dataclass(frozen=True)
-class Met:
+class Conditions(eqx.Module):
     """What the steps of a call meet.
 
     Attributes:
@@ -45,12 +45,12 @@ class Met:
     key: PRNGKeyArray
     sample: UInt32[Array, " samples"]
 
-    def only(self, place: int) -> "Met":
+    def only(self, place: int) -> "Conditions":
         """The same for one of the steps."""
         links, messages, sample = jax.tree.map(
             lambda each: each[..., place : place + 1], (self.links, self.messages, self.sample)
         )
-        return Met(self.kept, links, messages, self.key, sample)
+        return Conditions(self.kept, links, messages, self.key, sample)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class TrainingDraws:
             for place, each in enumerate(self.step.tiers)
         ]
 
-    def met(self, realisation: int, index: int) -> Met:
+    def conditions(self, realisation: int, index: int) -> Conditions:
         """What the steps of one call of a realisation meet."""
         step, own = self.step, jax.random.fold_in(self.key, realisation)
         kept = Realisation(
@@ -112,14 +112,16 @@ class TrainingDraws:
         numbers = np.arange(first, last) - _early(step)
         sample = jnp.asarray(numbers.astype(np.uint32))
         if not step.tiers:
-            return Met(kept, None, None, own, sample)
+            return Conditions(kept, None, None, own, sample)
         chosen = slice(first * step.steps, last * step.steps)
         each_step = jnp.asarray(
             (numbers[:, None] * step.steps + np.arange(step.steps)).astype(np.uint32).ravel()
         )
         counts = [None if each is None else each[realisation, chosen] for each in self._states]
         now = draw_states(step.tiers, counts, own, each_step)
-        return Met(kept, now.now, draw_step_messages(step.step_messages, now, own, each_step), own, sample)
+        return Conditions(
+            kept, now.now, draw_step_messages(step.step_messages, now, own, each_step), own, sample
+        )
 
 
 def _early(step: TrainingStep) -> int:

@@ -11,13 +11,12 @@ from typing import NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
-from mc.experiment.training_draws import TrainingDraws
+from mc.experiment.training_draws import Conditions, TrainingDraws
 from mc.experiment.training_links import Disturbed
 from mc.pipeline import Finish
 from mc.training import (
-    LinksNow,
     Meeting,
     Noise,
     Realisation,
@@ -61,13 +60,11 @@ class _Round(NamedTuple):
     """A round of steps of each replica; batches are [samples, replicas], merged.
 
     Attributes:
-        begun: when its last step begins.
-        own: when that is over, without an exchange.
+        own: when its last step is over, without an exchange.
         worked: seconds of all its pipelines.
         finish: of the pipeline of the last step, from the start of the round.
     """
 
-    begun: Float[Array, " batch"]
     own: Float[Array, " batch"]
     worked: Float[Array, " batch"]
     finish: Finish
@@ -83,11 +80,7 @@ def drawn_of(draws: TrainingDraws) -> DrawnOf:
 def step_times(
     timetable,
     model: DrawnOf,
-    kept: Realisation,
-    links: LinksNow | None,
-    disturbed: Disturbed | None,
-    key: PRNGKeyArray,
-    sample: Array,
+    met: Conditions,
     method: Sampling,
 ) -> Float[Array, " samples"]:
     """Seconds of these steps; differentiable in the floats of `model`, and in what links add.
@@ -95,34 +88,26 @@ def step_times(
     Args:
         timetable: of the pipeline.
         model: what is drawn of.
-        kept: stays during a realisation.
-        links: of the steps of these samples, those of a round one after the other; and
-        disturbed: what they add to the messages of the step.
-        key: of the realisation.
-        sample: numbers of the samples.
+        met: what they meet; of links those of all steps of a round, one after the other.
         method: how slowest ranks are drawn.
     """
-    found = _round(timetable, model, kept, links, disturbed, key, sample, method)
-    last = _of_step(disturbed, sample.size, model.steps, model.steps - 1)
-    replicas = kept.profile.shape[1]
+    found = _round(timetable, model, met, method)
+    last = _of_step(met.messages, met.sample.size, model.steps, model.steps - 1)
+    replicas = met.kept.profile.shape[1]
     return _ended(model.meeting, timetable, found.finish, replicas, last, model.dropped) / model.steps
 
 
 def replica_times(
     timetable,
     model: DrawnOf,
-    kept: Realisation,
-    links: LinksNow | None,
-    disturbed: Disturbed | None,
-    key: PRNGKeyArray,
-    sample: Array,
+    met: Conditions,
     method: Sampling,
 ) -> Replicas:
     """What replicas take that wait for nobody, and what their exchanges take behind that; arguments as for `step_times`."""
-    found = _round(timetable, model, kept, links, disturbed, key, sample, method)
-    replicas, meeting = kept.profile.shape[1], model.meeting
-    last = _of_step(disturbed, sample.size, model.steps, model.steps - 1)
-    added = jnp.zeros((1, sample.size)) if last is None else last.reduce
+    found = _round(timetable, model, met, method)
+    replicas, meeting = met.kept.profile.shape[1], model.meeting
+    last = _of_step(met.messages, met.sample.size, model.steps, model.steps - 1)
+    added = jnp.zeros((1, met.sample.size)) if last is None else last.reduce
     working = jnp.max(batch_of(found.worked, replicas), axis=-1)[None, :]
     free = jnp.stack([jnp.asarray(each) for each in meeting.free])[:, None]
     exchange = jnp.max(late_exchange(meeting.reduce + added, free, working), axis=0)
@@ -132,26 +117,23 @@ def replica_times(
 def _round(
     timetable,
     model: DrawnOf,
-    kept: Realisation,
-    links: LinksNow | None,
-    disturbed: Disturbed | None,
-    key: PRNGKeyArray,
-    sample: Array,
+    met: Conditions,
     method: Sampling,
 ) -> _Round:
-    replicas, count = kept.profile.shape[1], model.steps
+    kept, sample, count = met.kept, met.sample, model.steps
+    replicas = kept.profile.shape[1]
 
     def one(begun: Array, worked: Array, index: Array | int) -> _Round:
-        now = _of_step(links, sample.size, count, index)
-        added = _of_step(disturbed, sample.size, count, index)
+        now = _of_step(met.links, sample.size, count, index)
+        added = _of_step(met.messages, sample.size, count, index)
         realisation = Realisation(kept.profile, kept.factor, kept.load, now)
         number = (sample * count + index).astype(jnp.uint32)
         finish = pipelines(
-            timetable, model.work, model.noise, model.sent, realisation, key, number, method=method
+            timetable, model.work, model.noise, model.sent, realisation, met.key, number, method=method
         )
         waited = 0.0 if added is None else jnp.repeat(added.blocking, replicas)
         own = begun + alone(model.meeting, finish.makespan, waited)
-        return _Round(begun, own, worked + finish.makespan, _later(finish, begun))
+        return _Round(own, worked + finish.makespan, _later(finish, begun))
 
     nothing = jnp.zeros(sample.size * replicas)
     if count == 1:

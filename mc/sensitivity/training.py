@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mc.config import ExperimentConfig
 from mc.config.figures import Figure, figures, with_figures
 from mc.errors import InputError
-from mc.experiment.training_draws import Met, TrainingDraws, draws_of_training
+from mc.experiment.training_draws import Conditions, TrainingDraws, draws_of_training
 from mc.experiment.training_steps import DrawnOf, drawn_of, step_times
 from mc.sensitivity.derivatives import Elasticity, pathwise
 from mc.training import Realisation, Sampling
@@ -143,12 +143,12 @@ def _sampled(
 
             def met_by(
                 one: TrainingDraws, place: tuple[int, int] = (realisation, index), count: int = count
-            ) -> Met:
-                met = one.met(*place)
+            ) -> Conditions:
+                met = one.conditions(*place)
                 links, messages, sample = jax.tree.map(
                     lambda leaf: leaf[..., :count], (met.links, met.messages, met.sample)
                 )
-                return Met(met.kept, links, messages, met.key, sample)
+                return Conditions(met.kept, links, messages, met.key, sample)
 
             met = met_by(draws)
             found, (of_drawn, of_links) = _gradients(
@@ -194,7 +194,7 @@ def _gradients(
         # One step, with an axis of its own.
         now, messages = jax.tree.map(lambda leaf: leaf[..., None], eqx.combine(adds, states))
         model = eqx.combine(floats, rest)
-        return step_times(timetable, model, kept, now, messages, key, number[None], method)[0]
+        return step_times(timetable, model, Conditions(kept, now, messages, key, number[None]), method)[0]
 
     def of_piece(own: Any) -> tuple[Array, Any]:
         valued = jax.value_and_grad(one, argnums=(0, 1))
@@ -223,7 +223,7 @@ def _parted(drawn: DrawnOf) -> tuple[DrawnOf, DrawnOf]:
     )
 
 
-def _links(met: Met) -> Any:
+def _links(met: Conditions) -> Any:
     return met.links, met.messages
 
 

@@ -15,7 +15,7 @@ from mc.config import ExperimentConfig
 from mc.estimate import Estimate
 from mc.experiment.build_serving import server_of
 from mc.experiment.quiet_step import build_quiet
-from mc.experiment.run_training import summary_of
+from mc.experiment.training_summary import summary_of
 from mc.fabric import build_cluster
 from mc.parallel import Group as Ranks
 from mc.sweep.leaves import Group, Path, put

@@ -88,7 +88,7 @@ def test_of_replicas_the_slowest_are_dropped(load):
     draws = draws_of_training(config, jax.random.key(3, impl="threefry2x32"))
     step, less = draws.step, []
     for realisation in range(4):
-        met = draws.met(realisation, 0)
+        met = draws.conditions(realisation, 0)
         finish = pipelines(step.timetable, step.work, step.noise, step.sent, met.kept, met.key, met.sample)
         done = np.sort(np.asarray(batch_of(finish.makespan, 4), np.float64), axis=-1)
         less.append((done[:, -1] - done[:, -3])[:20])
@@ -140,7 +140,7 @@ def test_replicas_that_seldom_meet_are_those_of_every_step(load):
     early, count = 32, 6
 
     def makespans(realisation, numbers):
-        met = draws.met(realisation, 0)
+        met = draws.conditions(realisation, 0)
         number = jax.numpy.asarray(numbers.astype(np.uint32))
         finish = pipelines(step.timetable, step.work, step.noise, step.sent, met.kept, met.key, number)
         return np.asarray(batch_of(finish.makespan, 4), np.float64)
