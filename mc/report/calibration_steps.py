@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import geometric_mean
 from typing import Any
 
 from rich.console import Group
@@ -13,6 +14,8 @@ from mc.report.times import duration
 from mc.units import Dimension
 
 KIND = "steps"
+# Quantiles that are shown by number of ranks.
+BY_SIZE = (0.5, 0.99)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,25 @@ class Forecast:
 
 
 @dataclass(frozen=True)
+class SizeResidual:
+    """What a fit leaves of all runs on one number of ranks, either fitted or held out.
+
+    Attributes:
+        ranks: how many.
+        runs: how many.
+        held_out: whether the fit has not seen them.
+        levels: of the quantiles.
+        ratios: fitted over measured quantiles, at each level (least, geometric mean, most) over the runs.
+    """
+
+    ranks: int
+    runs: int
+    held_out: bool
+    levels: Sequence[float]
+    ratios: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
 class StepsReport(Ending):
     """All that is said of a fit.
 
@@ -78,7 +100,7 @@ class StepsReport(Ending):
 
 def steps_json(report: StepsReport) -> dict[str, Any]:
     """As plain data, in SI units."""
-    plain = {"kind": KIND, **asdict(report)}
+    plain = {"kind": KIND, **asdict(report), "sizes": [asdict(each) for each in by_size(report)]}
     for each in plain["figures"]:
         each["dimension"] = each["dimension"].value
     return plain
@@ -90,7 +112,8 @@ def steps_from_json(found: Mapping[str, Any]) -> StepsReport:
         FittedFigure(**{**each, "paths": tuple(each["paths"]), "dimension": Dimension(each["dimension"])})
         for each in found["figures"]
     ]
-    rest = {key: each for key, each in found.items() if key != "kind"}
+    # What follows from the runs is worked out again.
+    rest = {key: each for key, each in found.items() if key not in ("kind", "sizes")}
     return StepsReport(
         **{
             **rest,
@@ -104,6 +127,8 @@ def steps_from_json(found: Mapping[str, Any]) -> StepsReport:
 def steps_text(report: StepsReport) -> Group:
     """As tables and sentences."""
     parts: list[Any] = [figures_table(report.experiment, report.level, report.figures), Text(), _runs(report)]
+    if has_sizes(report):
+        parts += [Text(), _table("Fitted over measured, by number of ranks", *size_rows(report))]
     if report.forecasts:
         parts += [Text(), _forecasts(report)]
     parts += [Text(), *(Text(line) for line in sentences(report))]
@@ -155,6 +180,46 @@ def run_rows(report: StepsReport) -> tuple[list[str], list[tuple[str, ...]]]:
             "held out" if each.held_out else "fitted",
         )
         for each in report.runs
+    ]
+    return heading, rows
+
+
+def by_size(report: StepsReport) -> list[SizeResidual]:
+    """What is left at the median and p99, by number of ranks: a trend there is one in the law of the slowest of n."""
+    groups: dict[tuple[int, bool], list[FittedRun]] = {}
+    for run in report.runs:
+        groups.setdefault((run.ranks, run.held_out), []).append(run)
+    found = []
+    for (ranks, held_out), runs in sorted(groups.items()):
+        levels = [level for level in BY_SIZE if level in runs[0].levels]
+        ratios = []
+        for place in (list(runs[0].levels).index(level) for level in levels):
+            own = [run.predicted[place] / run.measured[place] for run in runs]
+            ratios.append((min(own), geometric_mean(own), max(own)))
+        found.append(SizeResidual(ranks, len(runs), held_out, levels, ratios))
+    return found
+
+
+def has_sizes(report: StepsReport) -> bool:
+    """Whether there are runs on several numbers of ranks."""
+    return len({run.ranks for run in report.runs}) > 1
+
+
+def size_rows(report: StepsReport) -> tuple[list[str], list[tuple[str, ...]]]:
+    """A heading and a row for each number of ranks: fitted over measured quantiles, with their range over several runs."""
+    sizes = by_size(report)
+    heading = ["ranks", "runs", *(f"p{100 * level:g}" for level in sizes[0].levels), ""]
+    rows = [
+        (
+            f"{each.ranks:,}",
+            f"{each.runs:,}",
+            *(
+                f"{middle:.3f}" + (f" ({low:.3f} .. {high:.3f})" if each.runs > 1 else "")
+                for low, middle, high in each.ratios
+            ),
+            "held out" if each.held_out else "fitted",
+        )
+        for each in sizes
     ]
     return heading, rows
 

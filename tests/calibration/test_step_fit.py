@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from mc.config import load_experiment
 from mc.config.hold_out import HoldOut, parse_hold_out
 from mc.errors import InputError
 from mc.logs import Hints, read_logs
+from mc.report.calibration_steps import by_size, has_sizes, size_rows, steps_from_json
 
 COMPUTE, LATENCY, MEAN = 0.02, 1e-4, 1e-3
 EXPERIMENT = """
@@ -106,6 +108,24 @@ def test_distances_between_distributions_are_kolmogorovs(printed):
         exact = stats.kstest(RUNS[n], cdf).statistic
         assert run["distance"] == pytest.approx(exact, abs=5e-3)
         assert not run["far"]
+
+
+def test_what_is_left_by_number_of_ranks(printed, files):
+    assert [(each["ranks"], each["runs"], each["held_out"]) for each in printed["sizes"]] == [
+        (8, 1, False),
+        (32, 1, False),
+    ]
+    for run, size in zip(printed["runs"], printed["sizes"], strict=True):
+        assert size["levels"] == [0.5, 0.99]
+        exact = [run["predicted"][place] / run["measured"][place] for place in (0, 2)]
+        assert size["ratios"] == [pytest.approx([each] * 3) for each in exact]
+    report = steps_from_json(printed)
+    # A second run on 8 ranks, which is twice as far off.
+    more = replace(report.runs[0], predicted=[2 * each for each in report.runs[0].predicted])
+    (low, middle, high), _ = by_size(replace(report, runs=[*report.runs, more]))[0].ratios
+    assert (middle / low, high / low) == pytest.approx((2**0.5, 2.0))
+    assert "held out" not in str(size_rows(report))
+    assert not has_sizes(replace(report, runs=report.runs[:1]))
 
 
 def test_the_folder_is_drawn_and_told(printed, files):
