@@ -180,7 +180,7 @@ def _table(title: str, first: str, *others: str) -> Table:
 
 def plot(file: Path, found: dict[str, Any]) -> None:
     """Draws reach and crossover by lane rate, and watts of a chip by experiment."""
-    from mc.report.picture import COLOURS, panel_title, picture, save
+    from mc.report.pictures.base import COLOURS, panel_title, picture, save
 
     def copper(axes: Any) -> None:
         rates = [each.gigabits for each in found["reaches"]]

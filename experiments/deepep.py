@@ -38,7 +38,7 @@ from mc.inference import TokenLinks, token_bytes, token_links
 from mc.inference.tokens import METADATA_BYTES
 from mc.parallel import Group
 from mc.parallel.routing_choice import Choice, destinations
-from mc.report.picture import COLOURS, MARKERS, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, MARKERS, panel_title, picture, save
 from mc.training import ClusterPrices
 from mc.training.routing import Routing, load_law, node_load
 

@@ -28,7 +28,7 @@ from mc.errors import InputError
 from mc.exchange import sample_times
 from mc.fabric import build_cluster, build_link_noise
 from mc.report import progress
-from mc.report.plot import check_plot
+from mc.report.pictures.base import check_plot
 
 RANKS = (8, 64, 256, 1024, 8192, 32_768, 131_072)
 QUICK_RANKS = (8, 256)

@@ -28,7 +28,7 @@ from mc.config import load_experiment
 from mc.delays import Lognormal, wait_for_all_but
 from mc.experiment.mitigations import default_switches, try_mitigations, variants_of
 from mc.report.mitigations import mitigations_json, mitigations_table
-from mc.report.picture import COLOURS, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, panel_title, picture, save
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 SHIPPED = {"quickstart": 20_000, str(CONFIGS / "llama3-405b-16k.yaml"): 200}

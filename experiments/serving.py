@@ -24,7 +24,7 @@ from rich.table import Table
 from mc.config import load_experiment
 from mc.experiment.build_serving import server_of
 from mc.inference import Server
-from mc.report.picture import COLOURS, INK, MARKERS, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, INK, MARKERS, panel_title, picture, save
 
 DATA = Path(__file__).parent / "data" / "serving.csv"
 CONFIGS = Path(__file__).parents[1] / "configs" / "inference"

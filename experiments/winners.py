@@ -30,7 +30,8 @@ from mc.errors import InputError
 from mc.exchange import Way, compare
 from mc.fabric import Cluster, Link, LinkNoise, Tier
 from mc.report import progress
-from mc.report.plot import check_plot, size_text
+from mc.report.pictures.axes import size_text
+from mc.report.pictures.base import check_plot
 
 RANKS = (8, 16, 64, 128, 256, 512)
 SIZES = tuple(1024.0 * 4**power for power in range(11))

@@ -103,7 +103,7 @@ def advise(
         worth_table,
     )
     from mc.report.pictures.advise import plot_plans, plot_worth
-    from mc.report.plot import check_plot
+    from mc.report.pictures.base import check_plot
 
     if plot is not None:
         check_plot(plot)

@@ -161,7 +161,7 @@ def calibrate(
     Prints every figure with its prior, its fitted value and a 90 % interval, the errors, the score on what was held
     out, and what the data cannot tell apart.
     """
-    from mc.report.plot import check_plot
+    from mc.report.pictures.base import check_plot
     from mc.results.calibration import check_calibration_folder
 
     if out is not None:

@@ -124,7 +124,7 @@ def calibrate_cluster(
     if output.results is not None:
         write_calibration(output.results, calibration_json(summary), output.command, text, ask.data)
     if output.plot is not None:
-        from mc.report.calibration_plot import plot_calibration
+        from mc.report.pictures.calibration import plot_calibration
 
         plot_calibration(output.plot, summary)
     output.show(lambda: calibration_json(summary), lambda: calibration_text(summary), TAKERS)

@@ -62,7 +62,7 @@ def calibrate_experiment(
 
         write_calibration(output.results, steps_json(report), output.command, text, ask.data)
     if output.plot is not None:
-        from mc.report.calibration_steps_plot import plot_steps
+        from mc.report.pictures.calibration_steps import plot_steps
 
         plot_steps(output.plot, report)
     takers = f"`tailstep run {output.out}` takes it"

@@ -57,7 +57,7 @@ def calibrate_training(
 
         write_calibration(output.results, training_json(report), output.command, text, ask.data)
     if output.plot is not None:
-        from mc.report.calibration_training_plot import plot_training
+        from mc.report.pictures.calibration_training import plot_training
 
         plot_training(output.plot, report)
     takers = f"`tailstep run {output.out}` takes it"

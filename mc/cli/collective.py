@@ -18,7 +18,7 @@ from mc.units import Dimension, parse
 if TYPE_CHECKING:
     from mc.exchange import FastestRange
     from mc.report.collective import CollectiveLine
-    from mc.report.plot import DrawnCurve
+    from mc.report.pictures.collective import DrawnCurve
 
 _DEFAULT_SIZE = "64 MiB"
 
@@ -88,7 +88,7 @@ def collective(
     Bandwidths are those of nccl-tests: algbw is size over time, busbw what it means for a link.
     """
     from mc.report.collective import collective_json
-    from mc.report.plot import check_plot
+    from mc.report.pictures.base import check_plot
 
     question = _ask(collective, size, algorithm, protocol)
     goal = _goal(objective, distribution=distribution)
@@ -139,7 +139,7 @@ def _goal(objective: str | None, *, distribution: bool) -> Objective:
 
 
 def _fastest_text(ranges: "list[FastestRange]") -> str:
-    from mc.report.plot import size_text
+    from mc.report.pictures.axes import size_text
 
     named = [
         each.algorithm if each.protocol == "none" else f"{each.algorithm} ({each.protocol})"
@@ -182,7 +182,7 @@ def _draw(file: Path, answer: Answer, trials: Trials | None) -> None:
     import numpy as np
 
     from mc.collectives import bus_factor
-    from mc.report.plot import DrawnCurve, plot_collective
+    from mc.report.pictures.collective import DrawnCurve, plot_collective
 
     drawn = []
     for curve in answer.curves(trials):
@@ -213,7 +213,7 @@ def _by_median(drawn: "list[DrawnCurve]") -> tuple[list[float], str]:
     """Between which sizes the least median changes hands, and that in words."""
     import numpy as np
 
-    from mc.report.plot import size_text
+    from mc.report.pictures.axes import size_text
 
     sizes = drawn[0].sizes
     best = np.argmin(np.stack([curve.middle for curve in drawn]), axis=0)

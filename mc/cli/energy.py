@@ -52,7 +52,7 @@ def energy(
     With --plans: the best of all plans on the most chips that the budget feeds, and where the budget goes.
     """
     if plot is not None:
-        from mc.report.plot import check_plot
+        from mc.report.pictures.base import check_plot
 
         check_plot(plot)
     try:

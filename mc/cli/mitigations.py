@@ -43,7 +43,7 @@ def mitigations(
 
     All are drawn with the same random numbers, and ranked by p99.
     """
-    from mc.report.plot import check_plot
+    from mc.report.pictures.base import check_plot
 
     if plot is not None:
         check_plot(plot)

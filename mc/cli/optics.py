@@ -33,7 +33,7 @@ def optics(
 ) -> None:
     """Copper against optics by lane rate: reach, energy per bit, where copper hands over, links that fail; NVL72's spine."""
     if plot is not None:
-        from mc.report.plot import check_plot
+        from mc.report.pictures.base import check_plot
 
         check_plot(plot)
     from mc.catalog.media import media

@@ -60,7 +60,7 @@ def report(
         raise InputError("--elasticities: expected without `--stored`, since they have to be computed")
     target = out or (folder / _NAME if other is None else other / _NAME_OF_TWO)
     from mc.report.html.page import render
-    from mc.results.whole import write_whole
+    from mc.results.atomic import write_atomically
 
     words = [
         "tailstep",
@@ -72,7 +72,7 @@ def report(
     ]
     computed = None if stored else elasticities
     text = render(_page(folder, other, shlex.join(words), elasticities=computed))
-    write_whole(target, text)
+    write_atomically(target, text)
     print(f"wrote {target} ({len(text.encode()) / 1e3:,.0f} kB)", file=sys.stderr)
 
 

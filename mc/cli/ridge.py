@@ -51,7 +51,7 @@ def ridge(
 ) -> None:
     """Network roofline: ridge points of chips by generation, format and tier; with CONFIG a plan's traffic against them."""
     if plot is not None:
-        from mc.report.plot import check_plot
+        from mc.report.pictures.base import check_plot
 
         check_plot(plot)
     if config is None:

@@ -39,7 +39,7 @@ def run(
 ) -> None:
     """Sample the steps of an experiment: quantiles, where the time goes, what the slowest rank costs."""
     if plot is not None:
-        from mc.report.plot import check_plot
+        from mc.report.pictures.base import check_plot
 
         check_plot(plot)
     experiment = load_experiment(config, overrides or ())

@@ -61,8 +61,8 @@ def scale(
     """
     sizes = _sizes(chips)
     from mc.report import progress
+    from mc.report.pictures.base import check_plot
     from mc.report.pictures.scale import plot_scale
-    from mc.report.plot import check_plot
     from mc.report.scale import scale_json, scale_table
 
     if plot is not None:

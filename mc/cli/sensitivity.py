@@ -55,7 +55,7 @@ def sensitivity(
 
     Every figure of the cluster and the model, by the derivatives of sampled steps.
     """
-    from mc.report.plot import check_plot
+    from mc.report.pictures.base import check_plot
 
     if by not in _NUMBERS:
         raise InputError(f"--by: unknown `{by}`; {did_you_mean(by, _NUMBERS)}")

@@ -81,8 +81,8 @@ def sweep(
     """
     from mc.config.load_sweep import check_cells, load_sweep
     from mc.report import progress
+    from mc.report.pictures.base import check_plot
     from mc.report.pictures.sweep import curves_of, doubling_lines, path_to_plot, plot_sweep
-    from mc.report.plot import check_plot
     from mc.report.sweep import (
         Summary,
         check_objectives,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mc.errors import InputError
+from mc.results.atomic import write_atomically
 from mc.results.provenance import commit, software, without_home
-from mc.results.whole import write_whole
 
 KIND, FORMAT = "tailstep calibration", 1
 _NAME = "calibration.json"
@@ -60,7 +60,7 @@ def write_calibration(
         "calibration": found,
     }
     text = json.dumps(without_home(content), indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(folder / _NAME, text + "\n")
+    write_atomically(folder / _NAME, text + "\n")
 
 
 def is_calibration(folder: Path) -> bool:

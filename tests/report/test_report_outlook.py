@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from mc.cli.app import app
 from mc.errors import InputError
-from mc.report.picture import picture
 from mc.report.pictures import outlook
 from mc.report.pictures import trace as trace_picture
+from mc.report.pictures.base import picture
 from mc.results import Slice, Trace
 from tests.report.pages import assert_sound
 

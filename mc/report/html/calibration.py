@@ -12,11 +12,11 @@ from mc.report.calibration import (
     decade_rows,
     ending,
 )
-from mc.report.calibration_plot import bandwidth_panel, error_panel, time_panel
 from mc.report.html.honesty import plain_points
 from mc.report.html.page import Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
-from mc.report.plot import size_text
+from mc.report.pictures.axes import size_text
+from mc.report.pictures.calibration import bandwidth_panel, error_panel, time_panel
 from mc.report.times import duration
 from mc.units import format_quantity
 

@@ -10,11 +10,11 @@ from mc.report.calibration_training import (
     size_rows,
     training_from_json,
 )
-from mc.report.calibration_training_plot import residual_panel, use_panel
 from mc.report.html.calibration import data_section, figures_section, known_from_data, parsed
 from mc.report.html.honesty import plain_points
 from mc.report.html.page import Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
+from mc.report.pictures.calibration_training import residual_panel, use_panel
 
 _SAID = (
     "The intervals are about these steps under this model: what it leaves out (other jobs, the state of the machine on that day, "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mc.network_roofline import Load
 from mc.report.html.page import Picture, Section, Table
+from mc.report.pictures.axes import size_text
 from mc.report.pictures.outlook import (
     choice_panel,
     efficiency_panel,
@@ -22,7 +23,6 @@ from mc.report.pictures.outlook import (
 from mc.report.pictures.ridge import MOST_INTENSITY, load_panel
 from mc.report.pictures.sensitivity import tornado
 from mc.report.pictures.trace import gantt_panel
-from mc.report.plot import size_text
 from mc.report.times import duration
 from mc.results import Trace
 

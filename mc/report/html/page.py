@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mc.report.html.svg import inline_svg, usable
-from mc.report.picture import Panel, picture
+from mc.report.pictures.base import Panel, picture
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
 

@@ -10,7 +10,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
-from mc.report.picture import COLOURS, GRID, INK, QUIET, style
+from mc.report.pictures.base import COLOURS, GRID, INK, QUIET, style
 
 # As the style sheet of the page defines them.
 _PROPERTIES = {

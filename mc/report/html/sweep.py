@@ -14,7 +14,7 @@ from mc.errors import InputError
 from mc.report.html.honesty import at, plain_points
 from mc.report.html.page import Details, Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
-from mc.report.picture import number_text
+from mc.report.pictures.base import number_text
 from mc.report.pictures.sweep import MOST_CURVES, RANKS, curves_of, doubling_lines, front_panel, sweep_panels
 from mc.report.sweep import HEAVY, Objective, column_text, heading_of, ordered, pareto
 from mc.sweep.store import check_part, parts_in, read_manifest

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mc.report.advise import front_of_tails
-from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, QUIET, Panel, label, panel_title, picture, save
 
 if TYPE_CHECKING:
     from mc.advise.evaluated import SearchResult

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mc.report.picture import COLOURS, Panel, label, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, Panel, label, panel_title, picture, save
 
 if TYPE_CHECKING:
     from mc.advise.budget import Spending

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from mc.energy import StepEnergy
 from mc.report.energy import parts
-from mc.report.picture import COLOURS, Panel, label, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, Panel, label, panel_title, picture, save
 
 if TYPE_CHECKING:
     pass

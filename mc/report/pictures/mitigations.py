@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mc.estimate import Estimate
 from mc.report.mitigations import AS_IT_IS
-from mc.report.picture import COLOURS, INK, QUIET, label, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, INK, QUIET, label, panel_title, picture, save
 from mc.report.times import scale_for
 from mc.results.comparison import Difference
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mc.catalog.media import media
 from mc.optics import compare, passive_reach
-from mc.report.picture import COLOURS, DASHES, INK, Panel, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, DASHES, INK, Panel, panel_title, picture, save
 
 
 def plot_optics(file: Path, rates: Sequence[float]) -> None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title
-from mc.report.plot import size_text
+from mc.report.pictures.axes import size_text
+from mc.report.pictures.base import COLOURS, QUIET, Panel, label, panel_title
 from mc.report.times import UNITS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mc.network_roofline import Load, Ridge
-from mc.report.picture import COLOURS, MARKERS, Panel, label, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, MARKERS, Panel, label, panel_title, picture, save
 
 # FLOP per byte of dimensions that are drawn; beyond, nothing but a norm is sent.
 MOST_INTENSITY = 1e9

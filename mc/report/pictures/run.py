@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mc.estimate import QUANTILES
 from mc.estimate.quantile import quantile_estimate
-from mc.report.picture import COLOURS, DASHES, INK, QUIET, Panel, label, number_text, panel_title
+from mc.report.pictures.base import COLOURS, DASHES, INK, QUIET, Panel, label, number_text, panel_title
 from mc.report.run_table import LABELS
 from mc.report.times import UNITS
 from mc.results import RunResult

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mc.estimate import Estimate
-from mc.report.picture import COLOURS, Panel, picture, save
+from mc.report.pictures.base import COLOURS, Panel, picture, save
 
 if TYPE_CHECKING:
     from mc.advise.tail import TailWorths

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mc.report.picture import COLOURS, QUIET, Panel, picture, save
+from mc.report.pictures.base import COLOURS, QUIET, Panel, picture, save
 
 
 class Point(Protocol):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mc.report.picture import COLOURS, Panel, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, Panel, panel_title, picture, save
 from mc.report.site import LABELS, shares
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mc.config.load_sweep import Sweep
 from mc.config.sweep_axes import numbers_of
 from mc.errors import InputError
-from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, QUIET, Panel, label, panel_title, picture, save
 from mc.report.sweep import Objective, heading_of
 
 MOST_CURVES = len(COLOURS)

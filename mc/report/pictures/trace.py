@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mc.report.picture import COLOURS, INK, Panel, panel_title
+from mc.report.pictures.base import COLOURS, INK, Panel, panel_title
 from mc.report.times import UNITS
 from mc.results import Trace
 

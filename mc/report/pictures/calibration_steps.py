@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from mc.report.calibration_steps import FittedRun, StepsReport
-from mc.report.picture import COLOURS, DASHES, QUIET, Panel, label, panel_title, picture, save
-from mc.report.plot import time_text
+from mc.report.pictures.axes import time_text
+from mc.report.pictures.base import COLOURS, DASHES, QUIET, Panel, label, panel_title, picture, save
 
 # Runs that are drawn, at most.
 _MOST = 12

@@ -7,7 +7,7 @@ from pathlib import Path
 from mc.errors import InputError
 
 
-def write_whole(target: Path, text: str) -> None:
+def write_atomically(target: Path, text: str) -> None:
     """Writes a text where it belongs; what was there before stays until that is done.
 
     Raises:

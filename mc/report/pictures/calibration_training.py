@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from mc.report.calibration_training import FittedSize, TrainingReport
-from mc.report.picture import COLOURS, DASHES, QUIET, Panel, panel_title, picture, save
+from mc.report.pictures.base import COLOURS, DASHES, QUIET, Panel, panel_title, picture, save
 
 
 def plot_training(file: Path, report: TrainingReport) -> None:

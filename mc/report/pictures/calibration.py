@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mc.report.calibration import CalibrationReport, FittedCurve
-from mc.report.picture import COLOURS, QUIET, Panel, label, panel_title, picture, save
-from mc.report.plot import size_ticks, time_text
+from mc.report.pictures.axes import size_ticks, time_text
+from mc.report.pictures.base import COLOURS, QUIET, Panel, label, panel_title, picture, save
 
 # Points of a curve that are drawn, at most.
 _MOST = 150

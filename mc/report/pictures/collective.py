@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.errors import InputError
-from mc.report.picture import COLOURS, DASHES, QUIET, Panel, label, panel_title, picture, save
-
-FORMATS = (".svg", ".png", ".pdf")
-_SIZES = (("B", 1.0), ("KiB", 1024.0), ("MiB", 1024.0**2), ("GiB", 1024.0**3), ("TiB", 1024.0**4))
+from mc.report.pictures.axes import size_ticks, time_text
+from mc.report.pictures.base import COLOURS, DASHES, QUIET, Panel, label, panel_title, picture, save
 
 
 @dataclass(frozen=True)
@@ -33,18 +29,6 @@ class DrawnCurve:
     middle: NDArray[np.float64]
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
-
-
-def check_plot(file: Path) -> None:
-    """Raises InputError if a picture cannot be written there."""
-    if file.suffix not in FORMATS:
-        raise InputError(f"--plot: expected a file that ends in {', '.join(FORMATS)}; got {file}")
-    if not file.parent.is_dir():
-        raise InputError(f"--plot: there is no folder {file.parent}")
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            "--plot: needs matplotlib, which is not installed; `pip install 'tailstep[plot]'` gets it"
-        )
 
 
 def plot_collective(
@@ -110,26 +94,3 @@ def _size_axes(axes: Any, sizes: NDArray[np.float64], handovers: Sequence[float]
     for size in handovers:
         axes.axvline(size, color=QUIET, lw=0.8, ls=(0, (2, 3)), zorder=0)
     size_ticks(axes, float(sizes[0]), float(sizes[-1]))
-
-
-def size_ticks(axes: Any, smallest: float, largest: float) -> None:
-    """Names message sizes along the bottom as nccl-tests users write them."""
-    first, last = np.floor(np.log2([smallest, largest]))
-    powers = 2.0 ** np.arange(first, last + 1, max(1, round((last - first) / 5)))
-    axes.set_xticks(powers, [size_text(size) for size in powers])
-    axes.set_xlabel("message size")
-    axes.minorticks_off()
-
-
-def size_text(size: float) -> str:
-    """A message size as nccl-tests users write it: `64 KiB`."""
-    unit, scale = next((pair for pair in reversed(_SIZES) if size >= pair[1]), _SIZES[0])
-    return f"{size / scale:.3g} {unit}"
-
-
-def time_text(seconds: float) -> str:
-    """A time at an axis: `20 ms`."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:g} {unit}"
-    return f"{seconds / 1e-9:g} ns"

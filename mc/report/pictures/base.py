@@ -8,9 +8,13 @@ it is imported when a picture is asked for.
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mc.errors import InputError
+
+FORMATS = (".svg", ".png", ".pdf")
 INK, QUIET, GRID = "#222222", "#666666", "#E5E5E5"
 # Okabe and Ito, distinct to colour-blind readers; then dashes tell colours apart that come back.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
@@ -28,6 +32,18 @@ _STYLE: dict[str, Any] = {
 }
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 48
+
+
+def check_plot(file: Path) -> None:
+    """Raises InputError if a picture cannot be written there."""
+    if file.suffix not in FORMATS:
+        raise InputError(f"--plot: expected a file that ends in {', '.join(FORMATS)}; got {file}")
+    if not file.parent.is_dir():
+        raise InputError(f"--plot: there is no folder {file.parent}")
+    if find_spec("matplotlib") is None:
+        raise InputError(
+            "--plot: needs matplotlib, which is not installed; `pip install 'tailstep[plot]'` gets it"
+        )
 
 
 def style(changes: Mapping[str, Any] | None = None) -> AbstractContextManager[Any]:
