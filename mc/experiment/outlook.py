@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mc.collectives.choice import Choice, fastest_by_size
 from mc.config import ExperimentConfig
 from mc.config.mitigations import MitigationsConfig
-from mc.delays import AbstractDelay
+from mc.delays import AbstractDelay, Mixture, Scaled, Slowest
 from mc.errors import InputError
 from mc.experiment.build import build_compute, compute_time
 from mc.experiment.scale import Mode, at_size
@@ -310,8 +310,37 @@ def _log_finished(law: AbstractDelay, times: Floats) -> Floats:
     return np.maximum.accumulate(np.maximum(log_finished, -1e30))
 
 
-@eqx.filter_jit
+class _Known(AbstractDelay):
+    """A law of which no more is asked than its log S at the times in question, which is known."""
+
+    values: Float[Array, " times"]
+
+    def log_survival(self, t):
+        """Of whatever times: as given."""
+        del t
+        return self.values
+
+    def quantile(self, log_survival):
+        """Is not known."""
+        raise NotImplementedError
+
+
 def _log_survival(law: AbstractDelay, times: Float[Array, " times"]) -> Float[Array, " times"]:
+    """Log S, with the parts of a law evaluated before it: units of chips are chips again, so one small program serves all of them."""
+    match law:
+        case Scaled():
+            return _log_survival(law.delay, times / law.factor)
+        case Slowest():
+            return _compiled(Slowest(_Known(_log_survival(law.delay, times)), law.ranks), times)
+        case Mixture():
+            parts = tuple(_Known(_log_survival(part, times)) for part in law.components)
+            return _compiled(Mixture(law.probabilities, parts), times)
+        case _:
+            return _compiled(law, times)
+
+
+@eqx.filter_jit
+def _compiled(law: AbstractDelay, times: Float[Array, " times"]) -> Float[Array, " times"]:
     return law.log_survival(times)
 
 
