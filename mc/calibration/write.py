@@ -7,7 +7,7 @@ them together is the block `posterior`, which forecasts read.
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,13 @@ from ruamel.yaml import YAML
 from mc.calibration.fit import LEVEL, Fit
 from mc.calibration.identify import Identified, identify
 from mc.calibration.parameters import Parameter
-from mc.config import ClusterConfig, resolved_yaml
+from mc.config import ClusterConfig, ExperimentConfig, resolved_yaml
 from mc.config.figures import figure_at
-from mc.config.posterior import PosteriorConfig, UncertainConfig
+from mc.config.posterior import PosteriorConfig, UncertainConfig, both
 from mc.document import StrictModel
 from mc.units import format_quantity
 
-WIDTH = 4096
+_WIDTH = 4096
 
 
 def calibrated_yaml(
@@ -51,23 +51,52 @@ def calibrated_yaml(
 
 
 def annotated_yaml(
-    cluster: ClusterConfig,
+    config: ClusterConfig | ExperimentConfig,
     items: Sequence[Parameter],
     intervals: NDArray[np.float64],
     known: Identified,
     heading: Sequence[str],
 ) -> str:
-    """A cluster as a file, with what is known of its fitted figures behind them, below a heading of some lines."""
+    """A configuration as a file, with what is known of its fitted figures behind them, below a heading of some lines."""
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.width = WIDTH
-    document = yaml.load(resolved_yaml(cluster))
-    for each, note in zip(items, figure_notes(items, intervals, known), strict=True):
+    yaml.width = _WIDTH
+    document = yaml.load(resolved_yaml(config))
+    for each, note in zip(items, _figure_notes(items, intervals, known), strict=True):
         for path in each.paths:
-            comment(document, path.split("."), note)
+            _comment(document, path.split("."), note)
     stream = io.StringIO()
     yaml.dump(document, stream)
     return "\n".join([*(f"# {line}" for line in heading), stream.getvalue()])
+
+
+def annotated_experiment(
+    experiment: ExperimentConfig,
+    items: Sequence[Parameter],
+    intervals: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    source: str,
+    heading: Sequence[str],
+) -> str:
+    """A calibrated experiment as a file, with what is known of its fitted figures behind them, below a heading of some lines.
+
+    Args:
+        experiment: with the fitted figures.
+        items: what was free.
+        intervals: low, fitted and high of each.
+        covariance: of the posterior, in standardised coordinates.
+        source: of the posterior, in words.
+        heading: without comment signs.
+    """
+    lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
+    found = PosteriorConfig(source=source, parameters=uncertain(items, lower, experiment))
+    whole = experiment.model_copy(update={"posterior": both(experiment.posterior, found)})
+    return annotated_yaml(whole, items, intervals, identify(covariance), heading)
+
+
+def named(sources: Iterable[str]) -> str:
+    """Files that times are from, for people."""
+    return ", ".join(dict.fromkeys(each for each in sources if each)) or "times that name no file"
 
 
 def posterior(
@@ -90,7 +119,7 @@ def posterior(
         covariance, how = np.atleast_2d(np.cov(refits, rowvar=False)), f"{len(refits)} refits"
     lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
     return PosteriorConfig(
-        source=f"{how}, from {_sources(fit) or 'times that name no file'}",
+        source=f"{how}, from {named(_sources(fit))}",
         parameters=uncertain(fit.parameters.items, lower, cluster),
     )
 
@@ -113,7 +142,7 @@ def uncertain(
     )
 
 
-def figure_notes(items: Sequence[Parameter], intervals: NDArray[np.float64], known: Identified) -> list[str]:
+def _figure_notes(items: Sequence[Parameter], intervals: NDArray[np.float64], known: Identified) -> list[str]:
     """What stands behind each fitted figure: its interval, its prior, and where it is from."""
     source = {
         "data": "from the data",
@@ -145,15 +174,16 @@ def _coordinate(parameter: Parameter, before: Sequence[Parameter], config: Stric
             return math.log(max(value - least, 1e-9))
 
 
-def _sources(fit: Fit) -> str:
-    return ", ".join(dict.fromkeys(source for curve in fit.curves for source in curve.sources))
+def _sources(fit: Fit) -> list[str]:
+    return [source for curve in fit.curves for source in curve.sources]
 
 
 def _heading(fit: Fit, command: str | None) -> Sequence[str]:
     rows = sum(len(curve.sizes) for curve in fit.curves)
     files = _sources(fit)
     lines = [
-        f"{fit.config.name}, calibrated to {rows} measured times" + (f" from {files}." if files else ".")
+        f"{fit.config.name}, calibrated to {rows} measured times"
+        + (f" from {named(files)}." if files else ".")
     ]
     lines += [f"  {curve.label}: {len(curve.sizes)} sizes" for curve in fit.curves]
     lines.append(f"Scatter around the model: {100 * fit.sigma:.1f} %.")
@@ -166,7 +196,7 @@ def _heading(fit: Fit, command: str | None) -> Sequence[str]:
     return [*lines, *([f"Made by: {command}"] if command else [])]
 
 
-def comment(node: Any, keys: list[str], text: str) -> None:
+def _comment(node: Any, keys: list[str], text: str) -> None:
     """Puts a text behind the figure below some keys."""
     *way, last = keys
     for key in way:

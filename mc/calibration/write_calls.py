@@ -5,8 +5,8 @@ import numpy as np
 from mc.calibration.call_fit import CallsFit
 from mc.calibration.call_scores import CallScore
 from mc.calibration.identify import identify
-from mc.calibration.write import annotated_yaml, uncertain
-from mc.config.posterior import PosteriorConfig
+from mc.calibration.write import annotated_yaml, named, uncertain
+from mc.config.posterior import PosteriorConfig, both
 
 
 def calibrated_noise_yaml(fit: CallsFit, command: str | None = None) -> str:
@@ -20,26 +20,17 @@ def calibrated_noise_yaml(fit: CallsFit, command: str | None = None) -> str:
     """
     cluster = fit.calibrated
     lower = np.asarray(np.linalg.cholesky(fit.covariance), np.float64)
-    own = uncertain(fit.parameters.items, lower, cluster)
-    source = f"single calls, from {_sources(fit)}"
-    before = cluster.posterior
-    if before is not None:
-        paths = {path for each in own for path in each.paths}
-        # Independent of these: its causes come after theirs.
-        kept = [
-            each.model_copy(update={"factor": (*(0.0,) * len(own), *each.factor)})
-            for each in before.parameters
-            if not paths & set(each.paths)
-        ]
-        own, source = (*own, *kept), f"{source}; {before.source}"
-    posterior = PosteriorConfig(source=source, parameters=own)
+    found = PosteriorConfig(
+        source=f"single calls, from {_sources(fit)}",
+        parameters=uncertain(fit.parameters.items, lower, cluster),
+    )
     lines = [
         f"{fit.config.name}, noise of its links calibrated to {fit.calls} single calls from {_sources(fit)}."
     ]
     lines += [f"  {_line(each)}" for each in fit.scores]
     lines += [f"Made by: {command}"] if command else []
     return annotated_yaml(
-        cluster.model_copy(update={"posterior": posterior}),
+        cluster.model_copy(update={"posterior": both(found, cluster.posterior)}),
         fit.parameters.items,
         fit.interval(),
         identify(fit.covariance),
@@ -48,8 +39,7 @@ def calibrated_noise_yaml(fit: CallsFit, command: str | None = None) -> str:
 
 
 def _sources(fit: CallsFit) -> str:
-    files = dict.fromkeys(each.series.source for each in fit.scores if each.series.source)
-    return ", ".join(files) or "times that name no file"
+    return named(each.series.source for each in fit.scores)
 
 
 def _line(score: CallScore) -> str:

@@ -4,19 +4,13 @@ What is left unknown of all of them together is the experiment's block `posterio
 of the cluster says of other figures stays in the cluster's.
 """
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from ruamel.yaml import YAML
 
-from mc.calibration.identify import identify
-from mc.calibration.parameters import Parameter
 from mc.calibration.step_fit import StepsFit
-from mc.calibration.write import WIDTH, comment, figure_notes, uncertain
-from mc.config import ExperimentConfig, resolved_yaml
-from mc.config.posterior import PosteriorConfig, both
+from mc.calibration.write import annotated_experiment, named
 
 
 def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str:
@@ -34,42 +28,8 @@ def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str
     )
 
 
-def annotated_experiment(
-    experiment: ExperimentConfig,
-    items: Sequence[Parameter],
-    intervals: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    source: str,
-    heading: Sequence[str],
-) -> str:
-    """A calibrated experiment as a file, with what is known of its fitted figures behind them, below a heading of some lines.
-
-    Args:
-        experiment: with the fitted figures.
-        items: what was free.
-        intervals: low, fitted and high of each.
-        covariance: of the posterior, in standardised coordinates.
-        source: of the posterior, in words.
-        heading: without comment signs.
-    """
-    lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
-    found = PosteriorConfig(source=source, parameters=uncertain(items, lower, experiment))
-    whole = experiment.model_copy(update={"posterior": both(experiment.posterior, found)})
-    yaml = YAML()
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.width = WIDTH
-    document = yaml.load(resolved_yaml(whole))
-    for each, note in zip(items, figure_notes(items, intervals, identify(covariance)), strict=True):
-        for path in each.paths:
-            comment(document, path.split("."), note)
-    stream = io.StringIO()
-    yaml.dump(document, stream)
-    return "\n".join([*(f"# {line}" for line in heading), stream.getvalue()])
-
-
 def _sources(fit: StepsFit) -> str:
-    files = dict.fromkeys(score.run.source for score in fit.scores if score.run.source)
-    return ", ".join(files) or "times that name no file"
+    return named(score.run.source for score in fit.scores)
 
 
 def _heading(fit: StepsFit, command: str | None) -> Sequence[str]:

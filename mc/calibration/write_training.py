@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from mc.calibration.training_fit import TrainingFit
-from mc.calibration.write_steps import annotated_experiment
+from mc.calibration.write import annotated_experiment, named
 
 
 def calibrated_training_yaml(fit: TrainingFit, command: str | None = None) -> str:
@@ -25,8 +25,7 @@ def calibrated_training_yaml(fit: TrainingFit, command: str | None = None) -> st
 
 
 def _sources(fit: TrainingFit) -> str:
-    files = dict.fromkeys(score.sized.row.source for score in fit.scores if score.sized.row.source)
-    return ", ".join(files) or "steps that name no file"
+    return named(score.sized.row.source for score in fit.scores)
 
 
 def _heading(fit: TrainingFit, command: str | None) -> Sequence[str]:
