@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from mc.calibration import Identified, Parameter
     from mc.calibration.convergence import Convergence
-    from mc.report.calibration import FittedFigure
+    from mc.report.fit_reports import FittedFigure
 
 TAKERS = "`tailstep collective` and `tailstep run` take it"
 """Of a calibrated cluster."""
@@ -72,7 +72,7 @@ def fitted_figures(
 ) -> "list[FittedFigure]":
     """Parameters of a fit as plain figures; intervals are rows of (low, value, high)."""
     from mc.calibration import short_name
-    from mc.report.calibration import FittedFigure
+    from mc.report.fit_reports import FittedFigure
 
     return [
         FittedFigure(

@@ -1,7 +1,7 @@
 """A calibration for people: what was free, what was found, how far off it is; and the same as JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,40 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from mc.report.fit_reports import Ending, FittedFigure, figures_from_json, figures_table, plain_report
 from mc.units import Dimension, format_quantity
-
-# Losses beyond are none: likelihoods of 0.
-_NOWHERE = 1e299
-_OUTCOMES = {
-    "flat": "ended where the loss is flat",
-    "corner": "ended in a corner, where ways that take equally long meet and no step leads down",
-    "unfinished": "ran out of steps (`--steps`)",
-}
-
-
-@dataclass(frozen=True)
-class FittedFigure:
-    """One parameter.
-
-    Attributes:
-        name: its path.
-        paths: all places of the configuration that have it.
-        dimension: for printing.
-        prior: the centre of the prior.
-        low: end of the interval.
-        value: fitted.
-        high: end of the interval.
-        known_from: `data`, `prior` or `both`.
-    """
-
-    name: str
-    paths: tuple[str, ...]
-    dimension: Dimension
-    prior: float
-    low: float
-    value: float
-    high: float
-    known_from: str
 
 
 @dataclass(frozen=True)
@@ -158,36 +126,6 @@ class SampledPosterior:
         return f"{found} Chains agree where R-hat is below 1.01 and the effective size 100 for each: these are not to be relied on."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ending:
-    """How descents of a fit of any kind ended.
-
-    Attributes:
-        losses: of all starts, the least first.
-        gradient: largest entry at the best.
-        steps: of the best descent.
-        outcome: `flat`, `corner` or `unfinished`.
-        agreeing: how many starts found the same loss.
-    """
-
-    losses: Sequence[float]
-    gradient: float
-    steps: int
-    outcome: str
-    agreeing: int
-
-    def how_it_ended(self) -> str:
-        """In a sentence, without a full stop."""
-        ends = [each for each in self.losses if each < _NOWHERE]
-        spread = f"{ends[0]:.3g} to {ends[-1]:.3g}" if len(ends) > 1 else f"{self.losses[0]:.3g}"
-        lost = len(self.losses) - len(ends)
-        nowhere = f", {lost} where the data are not possible" if lost else ""
-        return (
-            f"The fit {_OUTCOMES[self.outcome]}: loss {spread} over {len(self.losses)} starts, {self.agreeing} of them at the "
-            f"least{nowhere}; gradient {self.gradient:.1e} after {self.steps} steps"
-        )
-
-
 @dataclass(frozen=True)
 class CalibrationReport(Ending):
     """All that is said of a fit.
@@ -217,23 +155,16 @@ class CalibrationReport(Ending):
 
 def calibration_json(report: CalibrationReport) -> dict[str, Any]:
     """As plain data, in SI units."""
-    plain = asdict(report)
-    for each in plain["figures"]:
-        each["dimension"] = each["dimension"].value
-    return plain
+    return plain_report(report)
 
 
 def calibration_from_json(found: Mapping[str, Any]) -> CalibrationReport:
     """The inverse of `calibration_json`."""
     held_out, second, sampled = found["held_out"], found.get("second_network"), found.get("sampled")
-    figures = [
-        FittedFigure(**{**each, "paths": tuple(each["paths"]), "dimension": Dimension(each["dimension"])})
-        for each in found["figures"]
-    ]
     return CalibrationReport(
         **{
             **found,
-            "figures": figures,
+            "figures": figures_from_json(found),
             "curves": [FittedCurve(**each) for each in found["curves"]],
             "held_out": None if held_out is None else _score(held_out),
             "sampled": None if sampled is None else SampledPosterior(**sampled),
@@ -298,26 +229,6 @@ def score_text(score: HeldOutScore) -> str:
 def ending(report: CalibrationReport) -> str:
     """How the fit ended, in sentences."""
     return f"{report.how_it_ended()}. Measurements scatter by {100 * report.scatter:.1f} % around it."
-
-
-def figures_table(name: str, level: float, figures: Sequence[FittedFigure]) -> Table:
-    """Every figure that moved, with its prior, its interval, and where it is known from."""
-    table = Table(box=None, title=f"{name}, calibrated", title_justify="left")
-    table.add_column("parameter", overflow="fold")
-    for heading in ("prior", "fitted", f"{100 * level:.0f} % interval", "known from"):
-        table.add_column(heading, justify="left" if heading == "known from" else "right", no_wrap=True)
-    moved = [each for each in figures if each.known_from != "prior"]
-    for each in moved:
-        low, prior, value, high = (
-            format_quantity(number, each.dimension, digits=3)
-            for number in (each.low, each.prior, each.value, each.high)
-        )
-        table.add_row(each.name, str(prior), str(value), f"{low} .. {high}", each.known_from)
-    left = len(figures) - len(moved)
-    if left:
-        table.caption = f"{left} more free figures stay near their priors (`--json` lists them)"
-        table.caption_justify = "left"
-    return table
 
 
 def _decades(report: CalibrationReport) -> Table:

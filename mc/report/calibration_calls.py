@@ -1,19 +1,15 @@
 """A cluster whose links' noise was fitted to single calls: for people, and as JSON."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mc.report.calibration import (
-    Ending,
-    FittedFigure,
-    HeldOutScore,
-    figures_table,
-)
+from mc.report.calibration import HeldOutScore
+from mc.report.fit_reports import Ending, FittedFigure, figures_table, plain_report
 from mc.report.times import duration
 from mc.units import Dimension, format_quantity
 
@@ -82,10 +78,7 @@ class CallsReport(Ending):
 
 def calls_json(report: CallsReport) -> dict[str, Any]:
     """As plain data, in SI units."""
-    plain = {"kind": KIND, **asdict(report)}
-    for each in plain["figures"]:
-        each["dimension"] = each["dimension"].value
-    return plain
+    return {"kind": KIND, **plain_report(report)}
 
 
 def calls_text(report: CallsReport) -> Group:

@@ -9,9 +9,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mc.report.calibration import Ending, FittedFigure, figures_table
+from mc.report.fit_reports import Ending, FittedFigure, figures_from_json, figures_table, plain_report
 from mc.report.times import duration
-from mc.units import Dimension
 
 KIND = "steps"
 # Quantiles that are shown by number of ranks.
@@ -100,24 +99,17 @@ class StepsReport(Ending):
 
 def steps_json(report: StepsReport) -> dict[str, Any]:
     """As plain data, in SI units."""
-    plain = {"kind": KIND, **asdict(report), "sizes": [asdict(each) for each in by_size(report)]}
-    for each in plain["figures"]:
-        each["dimension"] = each["dimension"].value
-    return plain
+    return {"kind": KIND, **plain_report(report), "sizes": [asdict(each) for each in by_size(report)]}
 
 
 def steps_from_json(found: Mapping[str, Any]) -> StepsReport:
     """The inverse of `steps_json`."""
-    figures = [
-        FittedFigure(**{**each, "paths": tuple(each["paths"]), "dimension": Dimension(each["dimension"])})
-        for each in found["figures"]
-    ]
     # What follows from the runs is worked out again.
     rest = {key: each for key, each in found.items() if key not in ("kind", "sizes")}
     return StepsReport(
         **{
             **rest,
-            "figures": figures,
+            "figures": figures_from_json(found),
             "runs": [FittedRun(**each) for each in found["runs"]],
             "forecasts": [Forecast(**each) for each in found["forecasts"]],
         }

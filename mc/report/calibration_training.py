@@ -1,7 +1,7 @@
 """A transformer calibrated to steps at several numbers of ranks: for people, and as JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mc.report.calibration import Ending, FittedFigure, figures_table
+from mc.report.fit_reports import Ending, FittedFigure, figures_from_json, figures_table, plain_report
 from mc.report.times import duration
-from mc.units import Dimension
 
 KIND = "training"
 
@@ -83,9 +82,7 @@ class TrainingReport(Ending):
 
 def training_json(report: TrainingReport) -> dict[str, Any]:
     """As plain data, in SI units."""
-    plain = {"kind": KIND, **asdict(report)}
-    for each in plain["figures"]:
-        each["dimension"] = each["dimension"].value
+    plain = {"kind": KIND, **plain_report(report)}
     out = [each for each in report.sizes if each.held_out]
     if out:
         plain["held_out"] = {"rows": len(out), **_errors(out)}
@@ -94,15 +91,11 @@ def training_json(report: TrainingReport) -> dict[str, Any]:
 
 def training_from_json(found: Mapping[str, Any]) -> TrainingReport:
     """The inverse of `training_json`."""
-    figures = [
-        FittedFigure(**{**each, "paths": tuple(each["paths"]), "dimension": Dimension(each["dimension"])})
-        for each in found["figures"]
-    ]
     rest = {key: each for key, each in found.items() if key not in ("kind", "held_out")}
     return TrainingReport(
         **{
             **rest,
-            "figures": figures,
+            "figures": figures_from_json(found),
             "sizes": [FittedSize(**each) for each in found["sizes"]],
             "forecasts": [MeanForecast(**each) for each in found["forecasts"]],
         }

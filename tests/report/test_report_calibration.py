@@ -10,14 +10,13 @@ from mc.cli.app import app
 from mc.errors import InputError
 from mc.report.calibration import (
     CalibrationReport,
-    Ending,
     FittedCurve,
-    FittedFigure,
     HeldOutDecade,
     HeldOutScore,
     calibration_from_json,
     calibration_json,
 )
+from mc.report.fit_reports import Ending, FittedFigure
 from mc.results.calibration import check_calibration_folder, read_calibration, write_calibration
 from mc.units import Dimension
 from tests.report.pages import assert_sound

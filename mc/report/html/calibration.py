@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 from mc.errors import InputError
 from mc.report.calibration import (
     CalibrationReport,
-    FittedFigure,
     calibration_from_json,
     decade_rows,
     ending,
 )
+from mc.report.fit_reports import FittedFigure
 from mc.report.html.honesty import plain_points
 from mc.report.html.page import Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
