@@ -133,7 +133,7 @@ def test_the_folder_is_drawn_and_told(printed, files):
     done = CliRunner().invoke(app, ["report", str(files / "kept"), "--out", str(files / "page.html")])
     assert done.exit_code == 0, done.output
     page = (files / "page.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
     for text in ("cluster.noise.jitter.mean", "32", "Forecasts", "steps.csv"):
         assert text in page
     # Fitted quantiles are those of the closed form.

@@ -6,14 +6,17 @@ from typing import Any
 from mc.report.calibration_steps import (
     StepsReport,
     forecast_rows,
+    has_sizes,
     run_rows,
     sentences,
+    size_rows,
     steps_from_json,
 )
 from mc.report.html.calibration import data_section, figures_section, known_from_data, parsed
 from mc.report.html.honesty import plain_points
 from mc.report.html.page import Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
+from mc.report.pictures.calibration_sizes import size_panel
 from mc.report.pictures.calibration_steps import distribution_panel, residual_panel
 
 _SAID = (
@@ -60,4 +63,14 @@ def _runs(report: StepsReport) -> Section:
         ),
         Picture(residual_panel(report), "What the fit leaves, by quantile."),
     ]
-    return Section("Measured and fitted", pictures=pictures, tables=[Table(tuple(heading), rows)])
+    tables = [Table(tuple(heading), rows)]
+    if has_sizes(report):
+        pictures.append(
+            Picture(
+                size_panel(report),
+                "Median and p99 by number of ranks: fitted over measured, hollow where held out.",
+            )
+        )
+        heading, rows = size_rows(report)
+        tables.append(Table(tuple(heading), rows, "Fitted over measured, by number of ranks"))
+    return Section("Measured and fitted", pictures=pictures, tables=tables)
