@@ -1,9 +1,21 @@
 """From measurements to a model that can be trusted: fits with priors, intervals and a score on held-out data.
 
 A parameter of a fit is a number of a configuration, named by its path (`mc.config.figures`, `parameters.py`). What a fit
-predicts is what the engine predicts: the configuration is built with traced numbers by the same builders. Curves
-of collectives are fitted by robust least squares (`fit.py`), step times by the likelihood of the slowest rank: figures of an
-experiment (`step_fit.py`), or one rank's jitter alone (`steps.py`).
+predicts is what the engine predicts: the configuration is built with traced numbers by the same builders.
+
+There are four fits, each with files of its own: what is read, what is free, the model, the fit, how well it does, and what is
+written.
+
+- **Curves** of collectives over sizes, a cluster's figures, by robust least squares: `curves`, `free`, `loss` and
+  `least_squares`, `fit`, `held_out`, `write`; besides `bootstrap`, `nuts` and `two_networks`.
+- **Single calls** of collectives, the noise of links, by their distributions: `calls`, `call_choice`, `call_model`, `call_fit`,
+  `call_scores`, `write_calls`.
+- **Step times** of an experiment, by the likelihood of the slowest rank: files that begin with `step_`, and `write_steps`. `steps`
+  is apart from these: one rank's jitter alone, from step times and nothing else.
+- **Mean steps** of transformers at several numbers of ranks: `training_rows`, `training_model`, `training_fit`, `write_training`.
+
+All share `parameters` with `transforms`, `kinds` and `choose` (what may move, and where), `groups` (the ranks of a measurement),
+`convergence` (how descents ended) and `identify` (what the data tell apart).
 """
 
 from mc.calibration.bootstrap import bootstrap as bootstrap

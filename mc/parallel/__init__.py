@@ -1,4 +1,9 @@
-"""A plan: who has which part of a model, who exchanges what with whom, and what it takes in memory."""
+"""A plan: who has which part of a model, who exchanges what with whom, and what it takes in memory.
+
+`plan` says who is where (`group`, `nodes`), `state` who has which part. `messages` lists what is sent: `passes` says how often,
+`layer_messages`, `expert_messages` and `replica_messages` what; `wires` counts their bytes on each tier. `memory` is what a rank
+holds, `routing_choice` how tokens choose experts.
+"""
 
 from mc.parallel.group import Group as Group
 from mc.parallel.memory import Memory as Memory

@@ -1,4 +1,8 @@
-"""What a run looks like to a person (a table) and to a program (JSON), and how far a long one has come."""
+"""What results look like: to people as tables, to programs as JSON, in pictures and on a page; and how far a long run has come.
+
+One file for each verb or kind of result has its tables and its JSON; `pictures` draws them, `html` puts them on a page. Numbers are
+worked out elsewhere.
+"""
 
 from mc.report.progress import progress as progress
 from mc.report.run_json import run_json as run_json

@@ -1,10 +1,10 @@
 """A transformer's step: how long passes take, what disturbs them, and when all replicas are done.
 
-`efficiency`, `roofline`, `prices` and `times` say what a pass takes, `replicas` what happens where replicas meet,
+`efficiency`, `roofline`, `prices` and `times` say what a pass takes (`pass_times`), `replicas` what happens where replicas meet,
 `evaluate` what a step takes without noise (`evaluate_many` for arrays of numbers), `generations` where chips differ, `apart`
 where replicas exchange seldom or late.
 `lockstep`, `slowness`, `unit_noise`, `routing` and `documents` say what disturbs operations, `crossings` and `lateness`
-what disturbs messages; `sampler` draws them (`work`) and runs the pipelines.
+what disturbs messages; `sampler` draws them (`work`, `sources`; `every_rank` without tables) and runs the pipelines.
 """
 
 from mc.training.apart import alone as alone
