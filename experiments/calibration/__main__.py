@@ -8,6 +8,7 @@ Studies, all of them by default:
 - `noise`: the slowest of 8 nodes from runs on 4;
 - `transfer`: fitted to up to 8 nodes, scored on more;
 - `held-out`: each log of nccl-tests alone, every other size held out;
+- `slow-chips`: the same for step times of which slow chips are the end in every run;
 - `recovery`: truths drawn, data simulated, intervals that should cover them;
 - `gradients`: evaluations until a fit is near, with gradients and without.
 """
@@ -31,6 +32,7 @@ from experiments.calibration.logs import logs
 from experiments.calibration.recovery import coverages
 from experiments.calibration.report import TABLES
 from experiments.calibration.single_node import box_scores
+from experiments.calibration.slow_chips import VARIANTS, slow_chips
 from experiments.calibration.transfer import SYSTEMS, transfers
 from mc.report import progress
 
@@ -67,6 +69,13 @@ def _recovery(*, quick: bool) -> list[Any]:
     return coverages(20 if quick else 100)
 
 
+def _slow_chips(*, quick: bool) -> list[Any]:
+    # Each data set is a fit that is compiled anew: minutes, not seconds.
+    asked = [(VARIANTS[0], 1)] if quick else [(VARIANTS[0], 24), *((each, 8) for each in VARIANTS[1:])]
+    with progress("slow-chips", total=sum(count for _, count in asked)) as advance:
+        return [row for each, count in asked for row in slow_chips(each, count, advance)]
+
+
 def _gradients(*, quick: bool) -> list[Any]:
     with progress("gradients", total=2) as advance:
         return costs(advance, quick=quick)
@@ -77,6 +86,7 @@ STUDIES: dict[str, Callable[..., list[Any]]] = {
     "noise": _noise,
     "transfer": _transfer,
     "held-out": _held_out,
+    "slow-chips": _slow_chips,
     "recovery": _recovery,
     "gradients": _gradients,
 }

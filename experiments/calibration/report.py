@@ -122,6 +122,7 @@ TABLES: dict[str, Callable[[Any], Table]] = {
     "transfer": transfers,
     "held-out": held_out,
     "recovery": recovery,
+    "slow-chips": recovery,
     "gradients": gradients,
 }
 

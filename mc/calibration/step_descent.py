@@ -97,14 +97,14 @@ def apart(ends: Sequence[Descended], covariance: Floats, most: float) -> list[De
     return found[1:]
 
 
-def curvature_of(value_and_slope: ValueAndSlope, at: Floats) -> Floats:
-    """Second derivatives, by central differences of the slope."""
-    rows = []
-    for place in range(len(at)):
+def curvature_of(value_and_slope: ValueAndSlope, at: Floats, places: Sequence[int] | None = None) -> Floats:
+    """Second derivatives, in all coordinates or in those at some places, by central differences of the slope."""
+    rows, own = [], list(range(len(at)) if places is None else places)
+    for place in own:
         step = np.zeros(len(at))
         step[place] = _STEP
         rows.append((value_and_slope(at + step)[1] - value_and_slope(at - step)[1]) / (2 * _STEP))
-    found = np.array(rows)
+    found = np.array(rows)[:, own]
     return (found + found.T) / 2
 
 

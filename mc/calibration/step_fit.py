@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from mc.calibration.convergence import Convergence
 from mc.calibration.errors import CalibrationError
 from mc.calibration.fit import LEVEL, Report
 from mc.calibration.identify import Identified, identify
-from mc.calibration.parameters import Parameters, short_name
+from mc.calibration.parameters import Parameters
 from mc.calibration.step_coordinates import StepCoordinates
 from mc.calibration.step_counts import Counts
 from mc.calibration.step_descent import (
@@ -34,20 +35,15 @@ from mc.calibration.step_descent import (
 from mc.calibration.step_model import StepModel, StepRun
 from mc.calibration.step_runs import thinned
 from mc.calibration.step_scores import SHOWN, RunScore, check_runs, scored
+from mc.calibration.step_starts import check_guess, places_of
+from mc.calibration.step_valley import Valley, drawn_of, valley_along
+from mc.calibration.step_words import sentences_of
 from mc.config import ExperimentConfig
-from mc.experiment.build import compute_time
-from mc.units import format_quantity
 
 # Per step: beyond it a law has no such time.
 _IMPOSSIBLE = 1e4
 _MODEL_DRAWS = 60
 _INTERVAL_DRAWS = 4000
-# By so much no guess of what a rank computes is off, but one unit among others is.
-_GUESS = 300.0
-# What a rank computes, over the least median of a run, where descents may begin.
-_NEAR = (0.4, 1.0)
-# Two figures are known together only where each is this much less known, and by no less than this.
-_TOGETHER, _LOOSE = 0.35, 0.02
 # Figures are nearly as likely where the log posterior is less by no more.
 _NEARLY = 3.0
 # Standard deviations of the prior of a slowdown.
@@ -68,6 +64,8 @@ class StepsFit:
         convergence: how it ended.
         others: where other descents ended whose figures are nearly as likely: by how much less in the logarithm, and coordinates.
         measured: how many steps there were, which may be more than were fitted.
+        valleys: the posterior along the slowdown of slow chips, through the best figures and the others; none if it is not free.
+        healthy: the greatest chance of a fitted run that it has no slow chip, where chips may be slow.
     """
 
     config: ExperimentConfig
@@ -79,6 +77,8 @@ class StepsFit:
     convergence: Convergence
     others: tuple[tuple[float, NDArray[np.float64]], ...] = ()
     measured: int = 0
+    valleys: tuple[Valley, ...] = ()
+    healthy: float | None = None
 
     @property
     def calibrated(self) -> ExperimentConfig:
@@ -94,6 +94,8 @@ class StepsFit:
     @cached_property
     def covariance(self) -> NDArray[np.float64]:
         """Of the posterior in standardised coordinates, around the fit."""
+        if self.valleys:
+            return np.cov(self.drawn(_INTERVAL_DRAWS), rowvar=False)
         with jax.enable_x64(True):
             own = self.coordinates
             bent = np.asarray(jax.jacfwd(own.back)(own.of(jnp.asarray(self.z))))
@@ -103,6 +105,8 @@ class StepsFit:
         """Draws of the posterior, standardised coordinates [count, parameters]."""
         with jax.enable_x64(True):
             own = self.coordinates
+            if self.valleys:
+                return np.asarray(own.back(jnp.asarray(drawn_of(self.valleys, count))))
             middle = np.asarray(own.of(jnp.asarray(self.z)))
             normal = np.random.default_rng(0).multivariate_normal(
                 middle, self.own_covariance, size=count, method="eigh"
@@ -113,7 +117,7 @@ class StepsFit:
         """Low, fitted and high of every parameter, in SI units; columns in this order."""
         with jax.enable_x64(True):
             found = self.parameters.interval(self.z, self.covariance, level)
-            bent = self.coordinates.moved
+            bent = list(range(len(self.parameters))) if self.valleys else self.coordinates.moved
             if bent:
                 values = np.asarray(self.parameters.values(jnp.asarray(self.drawn(_INTERVAL_DRAWS))))
                 ends = np.quantile(values, [0.5 - level / 2, 0.5 + level / 2], axis=0)
@@ -128,58 +132,25 @@ class StepsFit:
 
     def sentences(self) -> list[str]:
         """The same for people."""
-        names = [short_name(each) for each in self.parameters.items]
-        slow = self.coordinates.slowdown
-        pairs, found = self.known.pairs, []
-        if slow is not None:
-            for place in self.coordinates.moved:
-                item = self.parameters.items[place]
-                alone, together = (
-                    item.spread * np.sqrt(each[place, place])
-                    for each in (self.covariance, self.own_covariance)
-                )
-                if together < _TOGETHER * alone and alone > _LOOSE:
-                    what = "ratio" if item.space == "share" else "product"
-                    found.append(
-                        f"The {what} of {names[place]} and {names[slow]} is known to {100 * together:.2g} %, each alone to "
-                        f"{100 * alone:.2g} %: as far as the fit sees, every run has a slow chip that all others wait for. Runs on "
-                        "fewer ranks, some of them without one, tell the two apart."
-                    )
-                    pairs = tuple(each for each in pairs if {place, slow} != set(each[:2]))
-        found += [self._other(less, z, names) for less, z in self.others]
-        used = sum(len(each.run.times) for each in self.scores)
-        if used < self.measured:
-            found.append(
-                f"Of {self.measured:,} steps {used:,} were taken, evenly spaced in each run: so many say what can be known, and the "
-                "intervals are theirs."
-            )
-        return [*replace(self.known, pairs=pairs).sentences(names), *found]
+        return sentences_of(self)
 
-    def _other(self, less: float, z: NDArray[np.float64], names: Sequence[str]) -> str:
+    def counts(self, runs: Sequence[StepRun], held_out: NDArray[np.bool_]) -> Counts:
+        """The chances of numbers of slow chips of each run; the chips of a run are known as far as it was seen."""
         with jax.enable_x64(True):
-            values = np.asarray(self.parameters.values(jnp.asarray(z))).tolist()
-        figures = ", ".join(
-            f"{name} {format_quantity(value, each.dimension, digits=3)}"
-            for name, value, each in zip(names, values, self.parameters.items, strict=True)
-        )
-        return (
-            f"Other figures are nearly as likely, by a factor of {np.exp(-less):.2g}: {figures}. The intervals are those around "
-            "the best alone, and too narrow."
-        )
-
-    def quantiles(
-        self, runs: Sequence[StepRun], held_out: NDArray[np.bool_], levels: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Step times of runs at some levels, [runs, levels], seconds; the chips of a run are known as far as it was seen."""
-        with jax.enable_x64(True):
-            model, z = (
-                StepModel(self.config, self.parameters, tuple(run.ranks for run in runs)),
-                jnp.asarray(self.z),
-            )
+            model, z = self._model(runs), jnp.asarray(self.z)
             measured = jax.jit(model.with_counts)(z, [jnp.asarray(run.times) for run in runs])
             pairs = zip(model.counts_of_nobody(z), measured, strict=True)
-            counts = Counts(*(jnp.where(held_out[:, None], new, seen) for new, seen in pairs))
-            return np.asarray(model.quantiles(z, jnp.asarray(levels), counts))
+            return Counts(*(jnp.where(held_out[:, None], new, seen) for new, seen in pairs))
+
+    def quantiles(
+        self, runs: Sequence[StepRun], counts: Counts, levels: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Step times of runs with such numbers of slow chips at some levels, [runs, levels], seconds."""
+        with jax.enable_x64(True):
+            return np.asarray(self._model(runs).quantiles(jnp.asarray(self.z), jnp.asarray(levels), counts))
+
+    def _model(self, runs: Sequence[StepRun]) -> StepModel:
+        return StepModel(self.config, self.parameters, tuple(run.ranks for run in runs))
 
     def forecast(self, ranks: Sequence[int], level: float = LEVEL) -> NDArray[np.float64]:
         """Step times of other numbers of ranks, [ranks, `SHOWN`, (low, fitted, high)], seconds.
@@ -250,7 +221,7 @@ def fit_runs(
             finite = bool(np.isfinite(value)) and bool(np.isfinite(slope).all())
             return (float(value), np.asarray(slope)) if finite else (NOTHING, np.zeros(len(y)))
 
-        places = _places(config, runs, own, LOOKED_AT * starts, seed)
+        places = places_of(config, runs, own, LOOKED_AT * starts, seed)
         heights = np.nan_to_num(np.asarray(jax.jit(lambda ys: jax.lax.map(loss, ys))(places)), nan=NOTHING)
         first = places[np.argsort(heights, kind="stable")[:starts]]
         told = report or (lambda _, x: None)
@@ -266,15 +237,20 @@ def fit_runs(
                 "expected step times that the experiment can have; they are impossible under all figures tried: check the "
                 "model's compute time, units and ranks"
             )
-        _check_guess(own, own.back(jnp.asarray(best)), runs)
+        check_guess(own, own.back(jnp.asarray(best)), runs)
         _, slope = value_and_slope(best)
         bent = np.asarray(jax.jacfwd(own.back)(jnp.asarray(best)))
         z = np.asarray(own.back(jnp.asarray(best)))
         covariance = covariance_of(curvature_of(value_and_slope, best), bent.T @ bent)
-        others = tuple(
-            (each.loss - height, np.asarray(own.back(jnp.asarray(each.point))))
-            for each in apart(ends, covariance, _NEARLY)
-        )
+        valleys: list[Valley] = []
+        others: list[tuple[float, NDArray[np.float64]]] = []
+        for each in (ends[0], *apart(ends, covariance, _NEARLY)):
+            if any(valley.holds(each.point, each.loss) for valley in valleys):
+                continue
+            if own.slowdown is not None:
+                valleys.append(valley_along(value_and_slope, each.point, covariance, own.slowdown))
+            if each is not ends[0]:
+                others.append((each.loss - height, np.asarray(own.back(jnp.asarray(each.point)))))
         found = StepsFit(
             config,
             parameters,
@@ -288,45 +264,18 @@ def fit_runs(
                 taken,
                 taken < steps + LAST_STEPS,
             ),
-            others,
+            tuple(others),
             measured,
+            tuple(valleys),
         )
     every, is_held = [*runs, *held_out], [False] * len(runs) + [True] * len(held_out)
-    return replace(found, scores=tuple(scored(every, is_held, found.quantiles)))
+    counts = found.counts(every, np.array(is_held))
+    scores = scored(every, is_held, lambda runs, _, levels: found.quantiles(runs, counts, levels))
+    return replace(found, scores=tuple(scores), healthy=_healthy(counts, len(runs)))
 
 
-def _check_guess(own: StepCoordinates, z: Any, runs: Sequence[StepRun]) -> None:
-    """Refuses times of another unit than the experiment's: nobody guesses so badly what a rank computes."""
-    place, item = own.computing
-    if item is None:
-        return
-    value = float(own.parameters.values(z)[place])
-    if not item.center / _GUESS < value < item.center * _GUESS:
-        said, found = (format_quantity(each, item.dimension, digits=3) for each in (item.center, value))
-        where = f"{runs[0].source}: " if runs[0].source else ""
-        raise CalibrationError(
-            f"{where}expected step times near those of the experiment, which has {short_name(item)} {said}; got steps that make it "
-            f"{found}: are both in one unit? If so, begin nearer with `--set`"
-        )
-
-
-def _places(
-    config: ExperimentConfig, runs: Sequence[StepRun], own: StepCoordinates, count: int, seed: int
-) -> NDArray[np.float64]:
-    """Where descents may begin: draws of the priors, of half of which what a rank computes is put near the data."""
-    generator, size = np.random.default_rng(seed), len(own.parameters)
-    drawn = np.concatenate([np.zeros((1, size)), generator.normal(size=(count - 1, size))])
-    found = np.array(own.of(jnp.asarray(drawn)))
-    place, item = own.computing
-    if item is None:
-        return found
-    least = min(float(np.median(run.times)) for run in runs)
-    near = least * np.exp(generator.uniform(*np.log(_NEAR), size=(count - 1) // 2))
-    if item.space == "positive":
-        x = np.log(near)
-    else:
-        time = compute_time(own.parameters.into(config, jnp.zeros(size)))
-        share = np.minimum(item.center * float(time) / near, 0.99)
-        x = np.log(share / (1 - share))
-    found[-len(near) :, place] = (x - own.parameters.transform.centers[place]) / item.spread
-    return found
+def _healthy(counts: Counts, runs: int) -> float:
+    """The greatest chance of the first so many runs that they have no slow chip."""
+    numbers, chances = (np.asarray(each)[:runs] for each in counts)
+    none = logsumexp(np.where(numbers == 0, chances, -np.inf), axis=1)
+    return float(np.exp(none - logsumexp(chances, axis=1)).max())

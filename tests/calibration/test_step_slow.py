@@ -1,15 +1,18 @@
 """Slow chips in step times: the likelihood against a sum over every number of them, and figures that steps were drawn with."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from mc.calibration import StepRun, fit_runs, step_parameters
 from mc.calibration.step_coordinates import StepCoordinates
 from mc.calibration.step_counts import Rows, counts_of
-from mc.calibration.step_descent import Descended, apart
+from mc.calibration.step_descent import Descended, apart, curvature_of
+from mc.calibration.step_valley import valley_along
 from mc.config import load_experiment
 
 COMPUTE, LATENCY, SIGMA, FRACTION, SLOWDOWN = 0.02, 1e-4, 0.05, 0.06, 1.3
@@ -67,6 +70,10 @@ def test_figures_that_steps_were_drawn_with_are_found(tmp_path):
     assert (truth < high).all()
     # And a fit is not content with anything.
     assert (high - low)[[0, 2]] == pytest.approx(0, abs=0.08)
+    # Some runs have no slow chip, and what that would mean is said where all have one.
+    assert fit.healthy > 0.9
+    assert "Every run has a slow chip" not in " ".join(fit.sentences())
+    assert "Every run has a slow chip" in " ".join(replace(fit, healthy=0.01).sentences())
     assert fit.log_likelihood == pytest.approx(brute_force(runs, *found), abs=0.02)
     assert fit.log_likelihood - brute_force(runs, found[0], found[1], found[2] + 0.02) > 1
 
@@ -104,6 +111,33 @@ def test_coordinates_of_a_descent_and_back(tmp_path):
     # What is replaced is the logarithm of the product.
     x = np.log(0.025) + 0.7 * along[:, 0]
     np.testing.assert_allclose(np.exp(x), values[FREE[0]] * values[FREE[2]], rtol=1e-9)
+
+
+def test_a_valley_with_two_bottoms_against_its_integral():
+    """Along s two wells, and beside it a normal law whose mean bends and whose width grows: marginals are integrals over s."""
+
+    def loss(at):
+        s, y = at
+        wells, slope = 0.15 * (s**2 - 2.5) ** 2 + 0.2 * s, 0.6 * s * (s**2 - 2.5) + 0.2
+        width = 0.1 * np.exp(0.3 * s)
+        off = (y - 0.5 * s**2) / width
+        return wells + off**2 / 2, np.array([slope - off * (s / width + 0.3 * off), off / width])
+
+    best = optimize.minimize(loss, [-1.6, 1.28], jac=True, options={"gtol": 1e-9}).x
+    valley = valley_along(loss, best, np.linalg.inv(curvature_of(loss, best)), 0)
+    s = np.linspace(-5, 5, 20_001)
+    density = np.exp(-0.15 * (s**2 - 2.5) ** 2 - 0.2 * s) * np.exp(0.3 * s)
+    exact = np.interp([0.05, 0.25, 0.75, 0.95], np.cumsum(density) / density.sum(), s)
+    drawn = valley.drawn(40_000)
+    for level, place in zip([0.05, 0.25, 0.75, 0.95], exact, strict=True):
+        # As far as steps of half a standard deviation can tell.
+        assert np.mean(drawn[:, 0] < place) == pytest.approx(level, abs=0.02)
+    beside = (drawn[:, 1] - 0.5 * drawn[:, 0] ** 2) / (0.1 * np.exp(0.3 * drawn[:, 0]))
+    assert (beside.mean(), beside.std()) == pytest.approx((0, 1), abs=0.2)
+    # The other bottom is on the way, and a place below the way is none of it.
+    other = optimize.minimize(loss, [1.5, 1.1], jac=True).x
+    assert valley.holds(other, loss(other)[0])
+    assert not valley.holds(other, loss(other)[0] - 1)
 
 
 def test_ends_that_are_other_figures():
