@@ -1,32 +1,28 @@
 """The report of a calibration: measured and fitted over sizes, residuals, every figure with what is known of it."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from mc.errors import InputError
 from mc.report.calibration import (
     CalibrationReport,
     calibration_from_json,
     decade_rows,
     ending,
 )
-from mc.report.fit_reports import FittedFigure
+from mc.report.html.fit_sections import GUESSES, data_section, figures_section, known_from_data, parsed
 from mc.report.html.honesty import plain_points
 from mc.report.html.page import Page, Picture, Section, Table
 from mc.report.html.provenance import provenance
 from mc.report.pictures.axes import size_text
 from mc.report.pictures.calibration import bandwidth_panel, error_panel, time_panel
 from mc.report.times import duration
-from mc.units import format_quantity
 
-_Report = TypeVar("_Report")
 _SAID = (
     "The intervals are about these data under this model: links, protocols and algorithms as the cluster describes them. What the "
     "model leaves out (routes, other jobs, the state of the machine on that day) is in none of them.",
     "Beyond the measured sizes and numbers of ranks the cluster is a forecast; published systems were missed there by more than on "
     "sizes held out (docs/calibration.md).",
-    "Figures known from the prior alone are guesses of the file that was calibrated, not findings.",
+    GUESSES,
 )
 
 
@@ -96,50 +92,6 @@ def _curves(report: CalibrationReport) -> Section:
             Table(heading, rows, "Every measurement"),
         ],
     )
-
-
-def parsed(content: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], _Report]) -> _Report:
-    """The figures of a fit of any kind.
-
-    Raises:
-        InputError: they are damaged.
-    """
-    try:
-        return parse(content["calibration"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"calibration.json: expected the figures of a calibration; got {error!r}") from None
-
-
-def figures_section(level: float, figures: Sequence[FittedFigure]) -> Section:
-    """What was fitted, with intervals and where it is known from."""
-    rows = [
-        (
-            each.name,
-            *(_quantity(each, value) for value in (each.prior, each.value, each.low, each.high)),
-            each.known_from,
-        )
-        for each in figures
-    ]
-    heading = ("figure", "prior", "fitted", f"{100 * level:.0f} % from", "to", "known from")
-    return Section("Figures", tables=[Table(heading, rows)])
-
-
-def known_from_data(figures: Sequence[FittedFigure]) -> tuple[str, str]:
-    """A fact: how many figures the data tell."""
-    return (
-        "figures known from the data",
-        f"{sum(each.known_from == 'data' for each in figures)} of {len(figures)}",
-    )
-
-
-def data_section(content: Mapping[str, Any]) -> Section:
-    """The files that were fitted to."""
-    data = [(each["file"], each["sha256"]) for each in content.get("data", ())]
-    return Section("Data", tables=[Table(("file", "SHA-256"), data, words=True)])
-
-
-def _quantity(figure: FittedFigure, value: float) -> str:
-    return format_quantity(value, figure.dimension, digits=3) if math.isfinite(value) else "unbounded"
 
 
 def _ending(report: CalibrationReport) -> list[str]:

@@ -12,10 +12,8 @@ from mc.report.calibration_steps import (
     size_rows,
     steps_from_json,
 )
-from mc.report.html.calibration import data_section, figures_section, known_from_data, parsed
-from mc.report.html.honesty import plain_points
+from mc.report.html.fit_sections import figures_section, fit_sections, known_from_data, parsed
 from mc.report.html.page import Page, Picture, Section, Table
-from mc.report.html.provenance import provenance
 from mc.report.pictures.calibration_sizes import size_panel
 from mc.report.pictures.calibration_steps import distribution_panel, residual_panel
 
@@ -24,7 +22,6 @@ _SAID = (
     "in none of them.",
     "Steps count as independent but for slow chips, which stay slow for a run; where steps depend on each other, intervals are too "
     "narrow.",
-    "Figures known from the prior alone are guesses of the file that was calibrated, not findings.",
 )
 
 
@@ -41,17 +38,15 @@ def steps_page(content: Mapping[str, Any], origin: str = "") -> Page:
         ("runs held out", f"{sum(each.held_out for each in report.runs):,}"),
         known_from_data(report.figures),
     ]
-    sections = [_runs(report), figures_section(report.level, report.figures)]
-    if report.forecasts:
-        heading, rows = forecast_rows(report)
-        title = f"{100 * report.level:.0f} % intervals of what the fit leaves unknown"
-        sections.append(Section("Forecasts", tables=[Table(tuple(heading), rows, title)]))
-    sections += [
-        Section("How the fit ended", points=sentences(report)),
-        plain_points(list(_SAID)),
-        data_section(content),
-        provenance(content),
-    ]
+    sections = fit_sections(
+        content,
+        _runs(report),
+        figures_section(report.level, report.figures),
+        forecast_rows(report) if report.forecasts else None,
+        report.level,
+        sentences(report),
+        _SAID,
+    )
     return Page("calibration", report.experiment, "", facts, sections, origin)
 
 

@@ -10,16 +10,13 @@ from mc.report.calibration_training import (
     size_rows,
     training_from_json,
 )
-from mc.report.html.calibration import data_section, figures_section, known_from_data, parsed
-from mc.report.html.honesty import plain_points
+from mc.report.html.fit_sections import figures_section, fit_sections, known_from_data, parsed
 from mc.report.html.page import Page, Picture, Section, Table
-from mc.report.html.provenance import provenance
 from mc.report.pictures.calibration_training import residual_panel, use_panel
 
 _SAID = (
     "The intervals are about these steps under this model: what it leaves out (other jobs, the state of the machine on that day, "
     "what the software does that the plan does not say) is in none of them.",
-    "Figures known from the prior alone are guesses of the file that was calibrated, not findings.",
 )
 
 
@@ -35,17 +32,15 @@ def training_page(content: Mapping[str, Any], origin: str = "") -> Page:
         ("rows held out", f"{sum(each.held_out for each in report.sizes):,} of {len(report.sizes):,}"),
         known_from_data(report.figures),
     ]
-    sections = [_sizes(report), figures_section(report.level, report.figures)]
-    if report.forecasts:
-        heading, rows = forecast_rows(report)
-        title = f"{100 * report.level:.0f} % intervals of what the fit leaves unknown"
-        sections.append(Section("Forecasts", tables=[Table(tuple(heading), rows, title)]))
-    sections += [
-        Section("How the fit ended", points=sentences(report)),
-        plain_points(list(_SAID)),
-        data_section(content),
-        provenance(content),
-    ]
+    sections = fit_sections(
+        content,
+        _sizes(report),
+        figures_section(report.level, report.figures),
+        forecast_rows(report) if report.forecasts else None,
+        report.level,
+        sentences(report),
+        _SAID,
+    )
     return Page("calibration", report.experiment, "", facts, sections, origin)
 
 
