@@ -37,7 +37,7 @@ from mc.calibration.step_runs import thinned
 from mc.calibration.step_scores import SHOWN, RunScore, check_runs, scored
 from mc.calibration.step_starts import check_guess, places_of
 from mc.calibration.step_valley import Valley, drawn_of, valley_along
-from mc.calibration.step_words import sentences_of
+from mc.calibration.step_words import Told, sentences_of
 from mc.config import ExperimentConfig
 
 # Per step: beyond it a law has no such time.
@@ -132,7 +132,19 @@ class StepsFit:
 
     def sentences(self) -> list[str]:
         """The same for people."""
-        return sentences_of(self)
+        return sentences_of(
+            Told(
+                self.parameters,
+                self.coordinates,
+                self.covariance,
+                self.known,
+                self.valleys,
+                self.healthy,
+                self.others,
+                sum(len(each.run.times) for each in self.scores),
+                self.measured,
+            )
+        )
 
     def counts(self, runs: Sequence[StepRun], held_out: NDArray[np.bool_]) -> Counts:
         """The chances of numbers of slow chips of each run; the chips of a run are known as far as it was seen."""

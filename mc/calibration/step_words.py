@@ -1,20 +1,18 @@
 """What a fit of step times knows, in sentences."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.calibration.parameters import short_name
-from mc.calibration.step_valley import drawn_of
+from mc.calibration.identify import Identified
+from mc.calibration.parameters import Parameters, short_name
+from mc.calibration.step_coordinates import StepCoordinates
+from mc.calibration.step_valley import Valley, drawn_of
 from mc.units import format_quantity
-
-if TYPE_CHECKING:
-    from mc.calibration.step_fit import StepsFit
 
 # Two figures are known together only where each is this much less known, and by no less than this.
 _TOGETHER, _LOOSE = 0.35, 0.02
@@ -23,7 +21,34 @@ _HALF = 0.5
 _DRAWS = 4000
 
 
-def sentences_of(fit: "StepsFit") -> list[str]:
+@dataclass(frozen=True)
+class Told:
+    """What of a fit is told; as `mc.calibration.step_fit.StepsFit` has it.
+
+    Attributes:
+        parameters: what was free.
+        coordinates: of the descent.
+        covariance: of the posterior.
+        known: what the data tell apart.
+        valleys: along the slowdown of slow chips.
+        healthy: the greatest chance of a run that it has no slow chip.
+        others: where other descents ended.
+        taken: steps that were fitted or scored.
+        measured: steps that there were.
+    """
+
+    parameters: Parameters
+    coordinates: StepCoordinates
+    covariance: NDArray[np.float64]
+    known: Identified
+    valleys: tuple[Valley, ...]
+    healthy: float | None
+    others: tuple[tuple[float, NDArray[np.float64]], ...]
+    taken: int
+    measured: int
+
+
+def sentences_of(fit: Told) -> list[str]:
     """What the data tell apart and what they do not; which other figures would do; how many steps were taken."""
     names = [short_name(each) for each in fit.parameters.items]
     pairs, found = fit.known.pairs, []
@@ -31,16 +56,15 @@ def sentences_of(fit: "StepsFit") -> list[str]:
         found.append(sentence)
         pairs = tuple(each for each in pairs if {place, fit.coordinates.slowdown} != set(each[:2]))
     found += [_other(fit, less, z, names) for less, z in fit.others]
-    used = sum(len(each.run.times) for each in fit.scores)
-    if used < fit.measured:
+    if fit.taken < fit.measured:
         found.append(
-            f"Of {fit.measured:,} steps {used:,} were taken, evenly spaced in each run: so many say what can be known, and the "
+            f"Of {fit.measured:,} steps {fit.taken:,} were taken, evenly spaced in each run: so many say what can be known, and the "
             "intervals are theirs."
         )
     return [*replace(fit.known, pairs=pairs).sentences(names), *found]
 
 
-def _together(fit: "StepsFit", names: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _together(fit: Told, names: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Places of figures that are known with the slowdown better than alone, each with a sentence about it."""
     slow = fit.coordinates.slowdown
     if not fit.valleys or slow is None:
@@ -65,7 +89,7 @@ def _together(fit: "StepsFit", names: Sequence[str]) -> Iterator[tuple[int, str]
         )
 
 
-def _other(fit: "StepsFit", less: float, z: NDArray[np.float64], names: Sequence[str]) -> str:
+def _other(fit: Told, less: float, z: NDArray[np.float64], names: Sequence[str]) -> str:
     with jax.enable_x64(True):
         values = np.asarray(fit.parameters.values(jnp.asarray(z))).tolist()
     figures = ", ".join(
