@@ -1,8 +1,8 @@
 """Step times of jobs in which every run has slow chips: do 90 % intervals hold figures that were drawn from the priors?
 
 Three runs of 60 steps, on 256, 512 and 1,024 ranks, of which some per cent are slow. What all wait for are slow chips, so the
-data know the product of a chip's time and the slowdown, and each alone only weakly. NumPy alone draws the steps: the slowest of k slow
-and n - k other ranks by inversion, with k from a binomial. Variants add `jitter` to the spread, or give an efficiency in place
+data know the product of a chip's time and the slowdown, and each alone only weakly. NumPy alone draws the steps: the slowest of k
+slow and n - k other ranks by inversion, with k from a binomial. Variants add `jitter` to the spread, or give an efficiency in place
 of a time.
 """
 
