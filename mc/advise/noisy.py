@@ -23,10 +23,10 @@ from mc.advise.allocate import Allocation, Priced, Times, allocate
 from mc.config import ExperimentConfig
 from mc.config.figures import figures, with_figures
 from mc.experiment.build import build, stages_of
+from mc.experiment.steps_under import cells_of, compute_of, exchange_of, idle_exchange_of
 from mc.fabric import build_cluster
 from mc.sensitivity import training
 from mc.sensitivity.derivatives import NUMBERS
-from mc.sensitivity.steps import cells_of, compute_of, exchange_of, idle_exchange_of
 
 Floats = NDArray[np.float64]
 # The number of the steps that are drawn, and its elasticities, for a set of figures.

@@ -192,15 +192,7 @@ class CallFitting:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The covariance H⁻¹(ΣGGᵀ + I)H⁻¹, no figure less known than its prior; and standard deviations of independent calls."""
         slopes = np.asarray(self._slopes(jnp.asarray(z), data))
-        # Series differ in their factors, so that blocks are centred within each.
-        parts = slopes.reshape(-1, BLOCKS, len(z))
-        centred = (parts - parts.mean(1, keepdims=True)).reshape(slopes.shape)
-        spread = centred.T @ centred * BLOCKS / (BLOCKS - 1) + np.eye(len(z))
-        values, vectors = np.linalg.eigh(curvature_of(self.at(data), z))
-        inverse = (vectors / np.maximum(values, 1.0)) @ vectors.T
-        found = inverse @ spread @ inverse
-        values, vectors = np.linalg.eigh((found + found.T) / 2)
-        return (vectors * np.clip(values, 1e-12, 1.0)) @ vectors.T, np.sqrt(np.diag(inverse))
+        return estimating(slopes, curvature_of(self.at(data), z))
 
     def _blurred(self, data: Sequence[CallData], blur: float) -> list[CallData]:
         """The data as a clock shows them whose resolution is a part of each series' range."""
@@ -211,6 +203,26 @@ class CallFitting:
             ranges = [float(np.subtract(*np.quantile(each, (0.999, 0.001)))) for each in times]
             found.append(own._replace(resolution=jnp.maximum(own.resolution, blur * jnp.asarray(ranges))))
         return found
+
+
+def estimating(
+    slopes: NDArray[np.float64], curvature: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The covariance H⁻¹(ΣGGᵀ + I)H⁻¹, no figure less known than its prior; and standard deviations by H⁻¹ alone.
+
+    Args:
+        slopes: G, of what each block of consecutive times adds to the loss, [series x `BLOCKS`, coordinates].
+        curvature: H, of the loss with the priors.
+    """
+    # Series differ, so that blocks are centred within each.
+    parts = slopes.reshape(-1, BLOCKS, slopes.shape[1])
+    centred = (parts - parts.mean(1, keepdims=True)).reshape(slopes.shape)
+    spread = centred.T @ centred * BLOCKS / (BLOCKS - 1) + np.eye(slopes.shape[1])
+    values, vectors = np.linalg.eigh(curvature)
+    inverse = (vectors / np.maximum(values, 1.0)) @ vectors.T
+    found = inverse @ spread @ inverse
+    values, vectors = np.linalg.eigh((found + found.T) / 2)
+    return (vectors * np.clip(values, 1e-12, 1.0)) @ vectors.T, np.sqrt(np.diag(inverse))
 
 
 def _thinned(series: CallSeries, step: int) -> CallSeries:

@@ -34,6 +34,7 @@ from mc.fabric import build_cluster
 from mc.step import Step
 
 _HALVINGS = 40
+_LIKELIHOOD = "expected an experiment whose step times have a likelihood"
 
 
 @dataclass(frozen=True)
@@ -215,21 +216,10 @@ def check_steps(config: ExperimentConfig, ranks: Sequence[int]) -> None:
     Raises:
         CalibrationError: with what stands in the way.
     """
-    noise, most = config.cluster.noise, max(ranks, default=0)
-    before = "expected an experiment whose step times have a likelihood"
-    if config.model.transformer is not None:
-        raise CalibrationError(f"model: {before} (`compute` and `exchange`); got a transformer")
-    if most > config.cluster.size:
-        raise CalibrationError(
-            f"expected at most the {config.cluster.size} ranks of {config.cluster.name}; got {most}: "
-            "`--set cluster.tiers.NAME.fan_out=...` makes it larger"
-        )
+    check_barrier(config, ranks)
+    noise, before = config.cluster.noise, _LIKELIHOOD
     if noise.transient is not None:
         raise CalibrationError(f"cluster.noise.transient: {before}; got noise that ranks share")
-    if noise.persistent is not None:
-        raise CalibrationError(f"cluster.noise.persistent: {before}; got more than `slow_chips`")
-    if any(config.mitigations.model_dump(exclude_defaults=True).values()):
-        raise CalibrationError(f"mitigations: {before}; got steps that do not wait for all")
     if noise.spread is None and noise.jitter is None:
         raise CalibrationError(
             "cluster.noise: expected a `spread` or a `jitter`, which a likelihood of step times needs; got neither"
@@ -239,6 +229,32 @@ def check_steps(config: ExperimentConfig, ranks: Sequence[int]) -> None:
             raise CalibrationError(
                 f"cluster.tiers.{tier.name}.congestion: {before}; got links that remember their state"
             )
+
+
+def has_likelihood(config: ExperimentConfig) -> bool:
+    """Whether steps of ranks that wait for each other have one: not where ranks share noise, or links remember."""
+    links = [tier.congestion for tier in config.cluster.tiers if tier.congestion is not None]
+    return config.cluster.noise.transient is None and not any(each.remembers for each in links)
+
+
+def check_barrier(config: ExperimentConfig, ranks: Sequence[int]) -> None:
+    """Refuses experiments whose steps do not wait for the slowest of ranks alone, or on too few.
+
+    Raises:
+        CalibrationError: with what stands in the way.
+    """
+    noise, most, before = config.cluster.noise, max(ranks, default=0), _LIKELIHOOD
+    if config.model.transformer is not None:
+        raise CalibrationError(f"model: {before} (`compute` and `exchange`); got a transformer")
+    if most > config.cluster.size:
+        raise CalibrationError(
+            f"expected at most the {config.cluster.size} ranks of {config.cluster.name}; got {most}: "
+            "`--set cluster.tiers.NAME.fan_out=...` makes it larger"
+        )
+    if noise.persistent is not None:
+        raise CalibrationError(f"cluster.noise.persistent: {before}; got more than `slow_chips`")
+    if any(config.mitigations.model_dump(exclude_defaults=True).values()):
+        raise CalibrationError(f"mitigations: {before}; got steps that do not wait for all")
 
 
 def _idle(step: Step) -> Array:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mc.calibration.step_crps import DrawnFit
 from mc.calibration.step_fit import StepsFit
 from mc.calibration.write import annotated_experiment, named
 
@@ -28,11 +29,19 @@ def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str
     )
 
 
-def _sources(fit: StepsFit) -> str:
+def drawn_experiment_yaml(fit: DrawnFit, command: str | None = None) -> str:
+    """The same of a fit by the score of draws."""
+    source = f"estimating equations of the CRPS, from {_sources(fit)}"
+    return annotated_experiment(
+        fit.calibrated, fit.parameters.items, fit.interval(), fit.covariance, source, _heading(fit, command)
+    )
+
+
+def _sources(fit: StepsFit | DrawnFit) -> str:
     return named(score.run.source for score in fit.scores)
 
 
-def _heading(fit: StepsFit, command: str | None) -> Sequence[str]:
+def _heading(fit: StepsFit | DrawnFit, command: str | None) -> Sequence[str]:
     lines = [f"{fit.config.name}, calibrated to step times from {_sources(fit)}."]
     for score in fit.scores:
         what = "held out" if score.held_out else "fitted"

@@ -10,6 +10,7 @@ from mc.errors import InputError
 
 if TYPE_CHECKING:
     from mc.calibration import StepsFit
+    from mc.calibration.step_crps import DrawnFit
     from mc.logs import Imported
     from mc.report.calibration_steps import StepsReport
 
@@ -79,12 +80,23 @@ def _fitted(
         split_runs,
         step_parameters,
     )
-    from mc.calibration.step_model import check_steps
+    from mc.calibration.step_crps import drawn_parameters, fit_drawn
+    from mc.calibration.step_model import check_barrier, check_steps, has_likelihood
+    from mc.calibration.write_steps import drawn_experiment_yaml
     from mc.report.fitting import fitting
 
     runs = runs_of(imported.table, imported.files)
     fitted, held_out = split_runs(runs, parse_hold_out(ask.hold_out or "none"))
-    check_steps(config, [*(run.ranks for run in runs), *ask.forecast])
+    ranks = [*(run.ranks for run in runs), *ask.forecast]
+    if not has_likelihood(config):
+        check_barrier(config, ranks)
+        free = drawn_parameters(config, ask.free or ())
+        with fitting(1) as report:
+            drawn = fit_drawn(
+                config, fitted, free, held_out=held_out, starts=ask.starts, seed=ask.seed, report=report
+            )
+        return steps_summary(drawn, ask.forecast), drawn_experiment_yaml(drawn, command)
+    check_steps(config, ranks)
     parameters = step_parameters(config, ask.free or ())
     with fitting(ask.starts) as report:
         fit = fit_runs(
@@ -100,7 +112,7 @@ def _fitted(
     return steps_summary(fit, ask.forecast), calibrated_experiment_yaml(fit, command)
 
 
-def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsReport":
+def steps_summary(fit: "StepsFit | DrawnFit", forecast: tuple[int, ...] = ()) -> "StepsReport":
     """A fit as plain figures, with forecasts of some numbers of ranks."""
     import numpy as np
 
@@ -130,6 +142,6 @@ def steps_summary(fit: "StepsFit", forecast: tuple[int, ...] = ()) -> "StepsRepo
         runs,
         fit.sentences(),
         [Forecast(ranks, SHOWN, times) for ranks, times in asked],
-        fit.log_likelihood,
+        getattr(fit, "log_likelihood", None),
         **ending(fit.convergence),
     )

@@ -85,7 +85,7 @@ class StepsReport(Ending):
         runs: the data.
         known: what the data tell apart, in sentences.
         forecasts: of other numbers of ranks.
-        log_likelihood: of what was fitted.
+        log_likelihood: of what was fitted; None where it has none, and its draws were scored.
     """
 
     experiment: str
@@ -94,7 +94,7 @@ class StepsReport(Ending):
     runs: Sequence[FittedRun]
     known: Sequence[str]
     forecasts: Sequence[Forecast]
-    log_likelihood: float
+    log_likelihood: float | None
 
 
 def steps_json(report: StepsReport) -> dict[str, Any]:

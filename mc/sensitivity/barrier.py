@@ -18,9 +18,9 @@ from mc.config import ExperimentConfig
 from mc.config.figures import Figure, figures, with_figures
 from mc.experiment.build import build, stages_of
 from mc.experiment.run import draw_steps
+from mc.experiment.steps_under import Times, cells_of, times_of
 from mc.fabric import build_cluster
 from mc.sensitivity.derivatives import Elasticity, between, pathwise
-from mc.sensitivity.steps import Times, cells_of, times_of
 
 Floats = NDArray[np.float64]
 Advance = Callable[[int], None]

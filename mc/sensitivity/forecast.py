@@ -30,9 +30,9 @@ from mc.estimate import QUANTILES
 from mc.experiment.build import build, stages_of
 from mc.experiment.quiet_step import build_quiet
 from mc.experiment.run import draw_steps
+from mc.experiment.steps_under import Cells, cells_of, exchange_of, for_each, times_of
 from mc.fabric import build_cluster
 from mc.results import ModelIntervals, RunResult
-from mc.sensitivity.steps import Cells, cells_of, exchange_of, for_each, times_of
 from mc.step import Classes
 
 DRAWS = 100

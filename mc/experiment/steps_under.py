@@ -59,6 +59,12 @@ class Cells:
         )
         return drawn.compute, drawn.congestion
 
+    def times(self, step: Step) -> Float[Array, "realisations size"]:
+        """Step times; traceable and differentiable in the step."""
+        step = step.prepared()
+        compute, congestion = self.draw(step)
+        return compute + congestion + (step.transfer() + step.latency_floor())
+
 
 def cells_of(config: ExperimentConfig, built: Built, most: int) -> Cells:
     """The cells of an experiment.
@@ -90,9 +96,7 @@ def times_of(config: ExperimentConfig, cells: Cells, stages: Sequence[Stage], pa
     """Step times as a function of the figures at some paths; traceable and differentiable."""
 
     def times(values: Float[Array, " figures"]) -> Float[Array, "realisations steps"]:
-        step = _step(config, stages, paths, values).prepared()
-        compute, congestion = cells.draw(step)
-        return compute + congestion + (step.transfer() + step.latency_floor())
+        return cells.times(_step(config, stages, paths, values))
 
     return times
 
