@@ -7,7 +7,8 @@ them together is the block `posterior`, which forecasts read.
 
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ def annotated_experiment(
     covariance: NDArray[np.float64],
     source: str,
     heading: Sequence[str],
+    products: tuple[NDArray[np.float64], Mapping[int, str]] | None = None,
 ) -> str:
     """A calibrated experiment as a file, with what is known of its fitted figures behind them, below a heading of some lines.
 
@@ -87,9 +89,11 @@ def annotated_experiment(
         covariance: of the posterior, in standardised coordinates.
         source: of the posterior, in words.
         heading: without comment signs.
+        products: a covariance in coordinates in which figures at some places are their products with the factor at a path.
     """
-    lower = np.asarray(np.linalg.cholesky(covariance), np.float64)
-    found = PosteriorConfig(source=source, parameters=uncertain(items, lower, experiment))
+    own, over = products or (covariance, {})
+    lower = np.asarray(np.linalg.cholesky(own), np.float64)
+    found = PosteriorConfig(source=source, parameters=uncertain(items, lower, experiment, over))
     whole = experiment.model_copy(update={"posterior": both(experiment.posterior, found)})
     return annotated_yaml(whole, items, intervals, identify(covariance), heading)
 
@@ -125,18 +129,22 @@ def posterior(
 
 
 def uncertain(
-    items: Sequence[Parameter], lower: NDArray[np.float64], config: StrictModel
+    items: Sequence[Parameter],
+    lower: NDArray[np.float64],
+    config: StrictModel,
+    over: Mapping[int, str] = MappingProxyType({}),
 ) -> tuple[UncertainConfig, ...]:
     """Fitted figures of a cluster or an experiment with the rows of a Cholesky factor of their covariance."""
     return tuple(
         UncertainConfig(
             paths=each.paths,
             space=each.space,
-            mean=float(f"{_coordinate(each, items[:place], config):.10g}"),
+            mean=float(f"{_coordinate(each, items[:place], config, over.get(place)):.10g}"),
             factor=tuple(float(f"{each.spread * entry:.6g}") for entry in row[: place + 1]),
             group=each.group or None,
             rest=each.rest or None,
             limit=each.limit,
+            over=over.get(place),
         )
         for place, (each, row) in enumerate(zip(items, lower, strict=True))
     )
@@ -157,9 +165,14 @@ def _figure_notes(items: Sequence[Parameter], intervals: NDArray[np.float64], kn
     return notes
 
 
-def _coordinate(parameter: Parameter, before: Sequence[Parameter], config: StrictModel) -> float:
+def _coordinate(
+    parameter: Parameter, before: Sequence[Parameter], config: StrictModel, over: str | None = None
+) -> float:
     """The fitted figure without its borders; `before` are the parameters before it."""
     value = figure_at(config, parameter.paths[0])
+    if over is not None:
+        factor = figure_at(config, over)
+        value = value / factor if parameter.space == "share" else value * factor
     match parameter.space:
         case "positive":
             return math.log(value)

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from mc.calibration.step_crps import DrawnFit
 from mc.calibration.step_fit import StepsFit
+from mc.calibration.step_valley import drawn_of
 from mc.calibration.write import annotated_experiment, named
+
+_DRAWS = 4000
 
 
 def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str:
@@ -23,10 +26,14 @@ def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str
     """
     experiment = fit.calibrated
     source = f"Laplace's approximation, from {_sources(fit)}"
-    covariance = fit.covariance
-    return annotated_experiment(
-        experiment, fit.parameters.items, fit.interval(), covariance, source, _heading(fit, command)
-    )
+    items, slow = fit.parameters.items, fit.coordinates.slowdown
+    products = None
+    if slow is not None and fit.valleys:
+        # A normal law of products is near to what is known, one of the figures themselves is not.
+        over = dict.fromkeys(fit.coordinates.moved, items[slow].paths[0])
+        products = np.cov(drawn_of(fit.valleys, _DRAWS), rowvar=False), over
+    heading = _heading(fit, command)
+    return annotated_experiment(experiment, items, fit.interval(), fit.covariance, source, heading, products)
 
 
 def drawn_experiment_yaml(fit: DrawnFit, command: str | None = None) -> str:

@@ -46,6 +46,8 @@ class UncertainConfig(StrictModel):
         group: of a simplex or of states in order, its name.
         rest: of a simplex, the path of what the others leave.
         limit: of a share: what it is a share of, in SI units.
+        over: path of a factor, another of the parameters: x is that of the figure times the factor, or of a share over it, which
+            is what steps that wait for slow chips tell.
     """
 
     paths: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)]
@@ -55,6 +57,7 @@ class UncertainConfig(StrictModel):
     group: Text | None = None
     rest: Text | None = None
     limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    over: Text | None = None
 
 
 class PosteriorConfig(StrictModel):
@@ -94,6 +97,11 @@ class PosteriorConfig(StrictModel):
                 if each.group is not None:
                     above[each.group] = value
             found |= dict.fromkeys(each.paths, value)
+        for each in self.parameters:
+            if each.over is not None:
+                value, factor = found[each.paths[0]], found[each.over]
+                value = min(value * factor, each.limit) if each.space == "share" else value / factor
+                found |= dict.fromkeys(each.paths, value)
         return found
 
     def draw(self, z: Sequence[float]) -> dict[str, float]:
@@ -139,7 +147,12 @@ def _below_experiment(parameter: UncertainConfig) -> UncertainConfig:
         return None if path is None else f"{CLUSTER}{path}"
 
     paths = tuple(f"{CLUSTER}{path}" for path in parameter.paths)
-    moved = {"paths": paths, "group": at(parameter.group), "rest": at(parameter.rest)}
+    moved = {
+        "paths": paths,
+        "group": at(parameter.group),
+        "rest": at(parameter.rest),
+        "over": at(parameter.over),
+    }
     return parameter.model_copy(update=moved)
 
 
@@ -156,7 +169,7 @@ def known_anew(config: Model, paths: Collection[str]) -> Model:
 
 
 def _leaving_out(posterior: PosteriorConfig, paths: set[str]) -> PosteriorConfig | None:
-    rows = tuple(each for each in posterior.parameters if not {*each.paths, each.rest} & paths)
+    rows = tuple(each for each in posterior.parameters if not {*each.paths, each.rest, each.over} & paths)
     fixed = tuple(path for path in posterior.fixed if path not in paths)
     return posterior.model_copy(update={"parameters": rows, "fixed": fixed}) if rows else None
 
@@ -176,11 +189,15 @@ def posterior_problems(
     """
     known: set[str] = set()
     wrong = False
+    factors = {path for each in posterior.parameters if each.over is None for path in each.paths}
     for place, each in enumerate(posterior.parameters):
         where = ("parameters", place)
         if (each.space in ("simplex", "ordered")) != (each.group is not None):
             needs = "a `group`" if each.group is None else f"no `group` with `{each.space}`"
             yield (*where, "space"), f"expected {needs}; got {each.group or 'none'}"
+            wrong = True
+        if each.over is not None and (each.over not in factors or each.space not in ("positive", "share")):
+            yield (*where, "over"), f"expected none, or another of the parameters; got `{each.over}`"
             wrong = True
         for number, path in enumerate(each.paths):
             at = (*where, "paths", number)
@@ -245,7 +262,10 @@ def without_fixed(cluster: Node, overrides: Sequence[Override], depth: int) -> N
         if paths is None or not isinstance(paths.value, list):
             kept.append(each)
             continue
-        is_set = [_is_set(cluster, str(path.value), own) for path in paths.value]
+        over = each.child("over")
+        # What is known by its product with a figure is not known without it.
+        whole = over is not None and isinstance(over.value, str) and _is_set(cluster, over.value, own)
+        is_set = [whole or _is_set(cluster, str(path.value), own) for path in paths.value]
         fixed += [path for path, found in zip(paths.value, is_set, strict=True) if found]
         left = [path for path, found in zip(paths.value, is_set, strict=True) if not found]
         if left:

@@ -128,6 +128,32 @@ posterior:
 """
 
 
+def test_a_figure_that_is_known_by_its_product(folder):
+    noise = "  noise: {slow_chips: {fraction: 0.1, slowdown: 1.25}}\n"
+    text = EXPERIMENT.replace("cluster: small.yaml\n", "cluster:\n  extends: small.yaml\n" + noise)
+    slow = "cluster.noise.slow_chips.slowdown"
+    rows = f"""\
+posterior:
+  source: steps.csv
+  parameters:
+    - {{paths: [model.compute.time], space: positive, mean: {math.log(1.25e-3)}, factor: [0.01], over: {slow}}}
+    - {{paths: [{slow}], space: factor, mean: {math.log(0.25)}, factor: [0, 1.0]}}
+"""
+    (folder / "run.yaml").write_text(text + rows)
+    found = load_experiment(folder / "run.yaml").uncertain
+    assert found is not None
+    figures = found.draw([0, 0, 1.0, 2.0])
+    assert figures["model.compute.time"] * figures[slow] == pytest.approx(1.25e-3 * math.exp(0.01))
+    assert figures[slow] == pytest.approx(1 + 0.25 * math.exp(2))
+    # Without the slowdown nothing is known of the time.
+    fixed = load_experiment(folder / "run.yaml", [f"{slow}=1.5"]).posterior
+    assert fixed is not None
+    assert (fixed.parameters, set(fixed.fixed)) == ((), {slow, "model.compute.time"})
+    (folder / "run.yaml").write_text(text + rows.replace(f"over: {slow}", "over: model.compute.time"))
+    with pytest.raises(ConfigError, match=r"parameters.0.over: expected none, or another of the parameters"):
+        load_experiment(folder / "run.yaml")
+
+
 def test_an_experiment_has_its_own_beside_its_clusters(folder):
     (folder / "run.yaml").write_text(EXPERIMENT + OWN)
     found = load_experiment(folder / "run.yaml").uncertain
