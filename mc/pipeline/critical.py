@@ -118,10 +118,16 @@ class Critical:
             self._cone(durations[:, left[0]])
             left = self._settle(-1, durations, left, slack, found)
         if left.size:
-            rest = durations[:, left]
+            # To put times of all sets in their places would take as long as to find them.
+            is_all = left.size == durations.shape[1]
+            rest = durations if is_all else durations[:, left]
             operations, rows = self._operations
             took = _product(operations, rest)
-            found[:, left] = run_many(self._levels, [took[row] for row in rows], self._transfer(rest))
+            ends = run_many(self._levels, [took[row] for row in rows], self._transfer(rest))
+            if is_all:
+                found = ends
+            else:
+                _put(ends, found, left)
         return self._finish(durations, found)
 
     def _place(self, durations: _Array) -> int | None:
@@ -151,7 +157,7 @@ class Critical:
         if is_all and count == left.size:
             found[:] = _product(cone.sums, durations)
         elif count:
-            found[:, left[inside]] = _product(cone.sums, mine[:, inside])
+            _put(_product(cone.sums, mine[:, inside]), found, left[inside])
         return left[~inside]
 
     def _finish(self, durations: _Array, found: _Array) -> Finish:
@@ -213,6 +219,12 @@ class Critical:
         self._starts = np.append(self._starts, len(self._sides))
         self._sides = np.concatenate([self._sides, cone.sides])
         return cone
+
+
+def _put(times: _Array, found: _Array, sets: NDArray[np.int64]) -> None:
+    """Puts the times of some sets among those of all; row by row, which NumPy does in a tenth of the time."""
+    for row, each in zip(found, times, strict=True):
+        row[sets] = each
 
 
 def _product(matrix: _Array, durations: _Array) -> _Array:
