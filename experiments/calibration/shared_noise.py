@@ -11,7 +11,8 @@ import argparse
 import numpy as np
 
 from mc.calibration import StepRun
-from mc.calibration.step_crps import drawn_parameters, fit_drawn
+from mc.calibration.step_crps import fit_drawn
+from mc.calibration.step_draws import drawn_parameters
 from mc.config import ExperimentConfig
 
 COMPUTE, OWN, SHARED, LATENCY = 20e-3, 1e-3, 2e-3, 100e-6

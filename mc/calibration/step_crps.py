@@ -25,38 +25,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy import optimize
 
 from mc.calibration.call_fit import BLOCKS, estimating
-from mc.calibration.choose import chosen
 from mc.calibration.convergence import Convergence
 from mc.calibration.errors import CalibrationError
 from mc.calibration.fit import LEVEL, Report
 from mc.calibration.identify import Identified, identify
-from mc.calibration.kinds import can_move
 from mc.calibration.parameters import Parameters, short_name
 from mc.calibration.step_descent import LOOKED_AT, NOTHING, curvature_of
+from mc.calibration.step_draws import DrawnModel
 from mc.calibration.step_model import StepRun, check_barrier
 from mc.calibration.step_runs import thinned
 from mc.calibration.step_scores import SHOWN, RunScore, check_runs, scored
-from mc.collectives.stages import Stage
 from mc.config import ExperimentConfig
-from mc.config.calibration import FreeConfig
-from mc.config.figures import figures
-from mc.experiment import build
-from mc.experiment.build import compute_time, stages_of
-from mc.experiment.steps_under import Cells, cells_of
-from mc.fabric import build_cluster
+from mc.experiment.build import compute_time
 
 Floats = NDArray[np.float64]
-# Steps that are drawn of each run, for the fit, and for what is said of it.
-_DRAWS, _SHOWN_DRAWS = 2048, 8192
+# Steps that are drawn for what is said of a fit.
+_SHOWN_DRAWS = 8192
 _MODEL_DRAWS = 60
-_FITTED = ("spread", "jitter", "pauses", "transient")
-# What multiplies a rank's time by a constant is its time once more.
-_SAME_AS_TIME = ("median", "mean", "scale", "shift", "value")
 _TIME, _EFFICIENCY = "model.compute.time", "model.compute.efficiency"
 # What a rank computes, over the least median of a run, where descents may begin.
 _NEAR = (0.4, 1.0)
@@ -66,67 +55,6 @@ _PART, _REACH = 0.5, (1e-4, 0.3)
 _STEP = 1e-3
 # Steps of Adam, before those of L-BFGS, and their rate in standard deviations of the priors.
 _ADAM, _RATE = 150, 0.05
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnModel:
-    """Steps of an experiment on several numbers of ranks, drawn under figures that are free.
-
-    Attributes:
-        config: the experiment.
-        parameters: what is free.
-        ranks: of each run.
-        draws: steps of each, about.
-        seed: of the random numbers, beside the experiment's own.
-    """
-
-    config: ExperimentConfig
-    parameters: Parameters
-    ranks: tuple[int, ...]
-    draws: int = _DRAWS
-    seed: int = 0
-
-    @cached_property
-    def sized(self) -> list[tuple[ExperimentConfig, Sequence[Stage], Cells]]:
-        """The experiment on so many ranks, how its exchange is carried out there, and what its steps are drawn of."""
-        found = []
-        for count in self.ranks:
-            plan = self.config.plan.model_copy(update={"ranks": count})
-            told = {"samples": self.draws, "seed": self.config.run.seed + self.seed}
-            run = self.config.run.model_copy(update=told)
-            config = self.config.model_copy(update={"plan": plan, "run": run})
-            stages = stages_of(config, build_cluster(config.cluster))
-            found.append((config, stages, cells_of(config, build(config, stages), self.draws)))
-        return found
-
-    def sorted(self, z: Float[Array, " parameters"]) -> list[Array]:
-        """Seconds of the draws of each run, the least first; traceable."""
-        return [
-            jnp.sort(cells.times(build(self.parameters.into(config, z), stages).step).ravel())
-            for config, stages, cells in self.sized
-        ]
-
-    def scores(self, z: Float[Array, " parameters"], times: Sequence[Array]) -> list[Array]:
-        """Of every step its score, in units of what the steps of its run have among themselves; traceable."""
-        return [
-            crps_of_sorted(drawn, own) / _own_score(own)
-            for drawn, own in zip(self.sorted(z), times, strict=True)
-        ]
-
-
-def crps_of_sorted(draws: Float[Array, " draws"], measured: Float[Array, " steps"]) -> Float[Array, " steps"]:
-    """The score of each measured value under draws in order, without bias in the number of draws; traceable."""
-    count = draws.size
-    spread = jnp.sum((2 * jnp.arange(1, count + 1) - count - 1) * draws) / (count * (count - 1))
-    sums = jnp.concatenate([jnp.zeros(1), jnp.cumsum(draws)])
-    below = jnp.searchsorted(draws, measured)
-    return (measured * (2 * below - count) + sums[-1] - 2 * sums[below]) / count - spread
-
-
-def _own_score(times: Array) -> Array:
-    ordered, count = jnp.sort(times), times.size
-    found = jnp.sum((2 * jnp.arange(1, count + 1) - count - 1) * ordered) / (count * (count - 1))
-    return jax.lax.stop_gradient(found)
 
 
 @dataclass(frozen=True)
@@ -204,33 +132,6 @@ class DrawnFit:
                 )
             )
             return np.asarray(draw(jnp.asarray(places)))
-
-
-def drawn_parameters(config: ExperimentConfig, free: Sequence[FreeConfig] = ()) -> Parameters:
-    """What is free: what was asked for, or what a rank computes and the noise of ranks, their own and what they share.
-
-    Raises:
-        PathError: a path leads nowhere.
-        CalibrationError: or to what cannot be fitted.
-    """
-    for path in (path for each in free for path in each.paths):
-        keys = path.split(".")
-        if "congestion" in keys and keys[-1] == "probability":
-            raise CalibrationError(
-                f"{path}: expected another figure than a state's probability: draws keep the states of links as they are"
-            )
-    if free:
-        return chosen(config, free)
-    compute = config.model.compute
-    assert compute is not None
-    paths = ["model.compute.time" if compute.time is not None else "model.compute.efficiency"]
-    for each in figures(config):
-        keys = each.path.split(".")
-        if keys[:2] != ["cluster", "noise"] or keys[2] not in _FITTED or not can_move(config, each.path):
-            continue
-        if not ("spread" in keys and keys[-1] in _SAME_AS_TIME):
-            paths.append(each.path)
-    return chosen(config, [FreeConfig(path=path) for path in paths])
 
 
 def fit_drawn(

@@ -50,7 +50,7 @@ def runs_of(
         CalibrationError: there are no step times, or not all of a file are such.
     """
     for file in files:
-        _check_whole(file)
+        check_whole(file)
     steps = table.data.select(_COLUMNS).filter(ds.field("kind") == "step")
     if not steps.num_rows:
         kinds = [str(each) for each in table.data.column("kind").unique().to_pylist()]
@@ -110,7 +110,7 @@ def _run(rows: pa.Table) -> StepRun:
     return StepRun(ranks, times, source)
 
 
-def _check_whole(file: UnderstoodFile) -> None:
+def check_whole(file: UnderstoodFile) -> None:
     """Refuses a file of which an importer has left out rows."""
     for each in file.skipped:
         where = _at(file.source, each.lines[0] if each.lines else None)

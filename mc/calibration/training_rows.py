@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from mc.calibration.errors import CalibrationError
+from mc.calibration.step_runs import check_whole
 from mc.config import ExperimentConfig
 from mc.config.hold_out import HoldOut
 from mc.errors import InputError
 from mc.experiment.scale import Mode, enlarged, with_enough_memory
 from mc.experiment.training_summary import step_at_full_use
 from mc.logs import MeasurementTable
+from mc.logs.understood import UnderstoodFile
 from mc.parallel import build_plan
 
 # Steps of one table are never so many times apart, but milliseconds and seconds are.
@@ -73,16 +75,21 @@ class SizedRow:
     held_out: bool
 
 
-def training_rows(table: MeasurementTable, ranks: int | None = None) -> list[TrainingRow]:
+def training_rows(
+    table: MeasurementTable, files: Sequence[UnderstoodFile] = (), ranks: int | None = None
+) -> list[TrainingRow]:
     """The rows of a table.
 
     Args:
         table: what the importers found.
+        files: what they understood of each file; one of which rows were passed over is refused.
         ranks: for rows that do not say how many.
 
     Raises:
         CalibrationError: there are none, or one says nothing.
     """
+    for file in files:
+        check_whole(file)
     rows = [row for row in table.rows() if row["kind"] == "step" and row["process"] is None]
     if not rows:
         kinds = sorted({str(row["kind"]) for row in table.rows()})

@@ -47,7 +47,7 @@ def calibrate_experiment(
     if config.model.transformer is not None:
         from mc.cli.calibrate_training import calibrate_training
 
-        calibrate_training(config, ask, imported.table, output)
+        calibrate_training(config, ask, imported, output)
         return
     if ask.scaling != "weak":
         raise InputError(
@@ -80,7 +80,8 @@ def _fitted(
         split_runs,
         step_parameters,
     )
-    from mc.calibration.step_crps import drawn_parameters, fit_drawn
+    from mc.calibration.step_crps import fit_drawn
+    from mc.calibration.step_draws import drawn_parameters
     from mc.calibration.step_model import check_barrier, check_steps, has_likelihood
     from mc.calibration.write_steps import drawn_experiment_yaml
     from mc.report.fitting import fitting

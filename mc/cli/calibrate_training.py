@@ -9,19 +9,19 @@ from mc.config.hold_out import parse_hold_out
 
 if TYPE_CHECKING:
     from mc.calibration.training_fit import TrainingFit
-    from mc.logs import MeasurementTable
+    from mc.logs import Imported
     from mc.report.calibration_training import TrainingReport
 
 
 def calibrate_training(
-    config: ExperimentConfig, ask: FitConfig, table: "MeasurementTable", output: Output
+    config: ExperimentConfig, ask: FitConfig, imported: "Imported", output: Output
 ) -> None:
     """Fits an experiment whose model is a transformer, writes and prints what was asked for.
 
     Args:
         config: the experiment.
         ask: what to fit, and how.
-        table: with steps or MFU by numbers of ranks.
+        imported: steps or MFU by numbers of ranks.
         output: what to write and how to print.
 
     Raises:
@@ -35,7 +35,7 @@ def calibrate_training(
     from mc.report.fitting import fitting
 
     rule = parse_hold_out(ask.hold_out or "none")
-    rows = sized_rows(config, training_rows(table, ask.ranks), ask.scaling, rule)
+    rows = sized_rows(config, training_rows(imported.table, imported.files, ask.ranks), ask.scaling, rule)
     parameters = training_parameters(config, ask.free or ())
     check_training(rows[0].config)
     with fitting(4) as told:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mc.calibration import CalibrationError
-from mc.calibration.step_crps import crps_of_sorted, drawn_parameters
+from mc.calibration.step_draws import crps_of_sorted, drawn_parameters
 from mc.cli.app import app
 from mc.config import load_experiment
 from mc.config.calibration import FreeConfig

@@ -75,7 +75,8 @@ def test_a_fit_to_mfu_finds_what_products_reach(folder):
 def rows_of(folder, table, mode="weak", rule="none"):
     (folder / "own.csv").write_text(table)
     config = load_experiment(str(folder / "job.yaml"))
-    rows = training_rows(read_logs([str(folder / "own.csv")], Hints()).table)
+    found = read_logs([str(folder / "own.csv")], Hints())
+    rows = training_rows(found.table, found.files)
     return sized_rows(config, rows, mode, parse_hold_out(rule))
 
 
@@ -117,6 +118,7 @@ def test_steps_of_one_run_count_by_their_mean(folder):
             "ranks > 8",
             "a rule that some rows meet and some do not; none do",
         ),
+        ("gpus,mfu\n2,0.5\n4,n/a\n", "weak", "none", "own.csv:3: expected step times and nothing else"),
         ("gpus,mfu\n2,0.5\n4,0.5\n", "weak", "size > 1 MiB", "a rule on `ranks`"),
         ("gpus,step_time_s\n2,1\n4,4000\n", "weak", "none", "are all in one unit"),
     ],
