@@ -35,6 +35,8 @@ _SIZES = tuple(2.0**power for power in range(10, 34))
 # Where a law is looked for, seconds, and what is taken for impossible there.
 _TIMES = np.geomspace(1e-10, 1e5, 4001)
 _IMPOSSIBLE = 1e-8
+# Every so many of the times are looked at first; and so many are evaluated at once.
+_ROUGH, _BLOCK = 8, 512
 
 
 class OutlookError(InputError):
@@ -289,9 +291,13 @@ def _slowest(compute: Compute, ranks: Sequence[float] | Floats) -> Floats:
 
 def _of_largest(law: AbstractDelay, copies: Floats) -> Floats:
     """Mean, median and p99 of the largest of so many draws, float64[copies, 3], off a grid of times where something can happen."""
-    log_finished = _log_finished(law, _TIMES)
-    first = int(np.searchsorted(copies.min() * log_finished, np.log(_IMPOSSIBLE)))
-    last = int(np.searchsorted(copies.max() * log_finished, -_IMPOSSIBLE))
+    rough = _log_finished(law, _TIMES[::_ROUGH])
+
+    def place_of(level: float) -> int:
+        begin = _ROUGH * max(int(np.searchsorted(rough, level)) - 1, 0)
+        return begin + int(np.searchsorted(_log_finished(law, _TIMES[begin : begin + _ROUGH + 1]), level))
+
+    first, last = place_of(np.log(_IMPOSSIBLE) / copies.min()), place_of(-_IMPOSSIBLE / copies.max())
     times = np.geomspace(_TIMES[max(first - 1, 0)], _TIMES[min(last, _TIMES.size - 1)], _TIMES.size)
     log_finished = _log_finished(law, times)
     rows = []
@@ -303,7 +309,10 @@ def _of_largest(law: AbstractDelay, copies: Floats) -> Floats:
 
 
 def _log_finished(law: AbstractDelay, times: Floats) -> Floats:
-    log_survival = np.asarray(_log_survival(law, jnp.asarray(times, jnp.result_type(float))), np.float64)
+    # In blocks of one size, for which alone programs are compiled.
+    blocks = np.pad(times, (0, -times.size % _BLOCK), mode="edge").reshape(-1, _BLOCK)
+    found = [_log_survival(law, jnp.asarray(block, jnp.result_type(float))) for block in blocks]
+    log_survival = np.concatenate(found).astype(np.float64)[: times.size]
     with np.errstate(divide="ignore"):
         log_finished = np.log(-np.expm1(np.minimum(log_survival, 0.0)))
     # Rounding must not make it fall.
