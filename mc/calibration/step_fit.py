@@ -95,7 +95,7 @@ class StepsFit:
     def covariance(self) -> NDArray[np.float64]:
         """Of the posterior in standardised coordinates, around the fit."""
         if self.valleys:
-            return np.cov(self.drawn(_INTERVAL_DRAWS), rowvar=False)
+            return np.atleast_2d(np.cov(self.drawn(_INTERVAL_DRAWS), rowvar=False))
         with jax.enable_x64(True):
             own = self.coordinates
             bent = np.asarray(jax.jacfwd(own.back)(own.of(jnp.asarray(self.z))))

@@ -150,6 +150,8 @@ def _moved(point: Floats, place: int, to: Floats) -> Floats:
 def _down(value_and_slope: ValueAndSlope, start: Floats, place: int, inverse: Floats) -> tuple[Floats, float]:
     """Where the others are at their best, and the loss there."""
     rest = _rest(len(start), place)
+    if not rest:
+        return start, value_and_slope(start)[0]
 
     def held(others: Floats) -> tuple[float, Floats]:
         at = start.copy()
@@ -171,5 +173,7 @@ def _down(value_and_slope: ValueAndSlope, start: Floats, place: int, inverse: Fl
 
 def _half(value_and_slope: ValueAndSlope, at: Floats, rest: list[int]) -> Floats:
     """A square root of the others' covariance, which no data make wider than their priors."""
+    if not rest:
+        return np.zeros((0, 0))
     values, vectors = np.linalg.eigh(curvature_of(value_and_slope, at, rest))
     return vectors / np.sqrt(np.maximum(values, 1.0))

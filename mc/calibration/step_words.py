@@ -82,10 +82,13 @@ def _together(fit: Told, names: Sequence[str]) -> Iterator[tuple[int, str]]:
         if not every and not (together < _TOGETHER * alone and alone > _LOOSE):
             continue
         what = "ratio" if item.space == "share" else "product"
+        rest = "Runs on fewer ranks, some of them without a slow chip, tell the two apart."
+        if together >= alone:
+            rest = "The other figures tell the two apart."
         yield (
             place,
             f"{where} the {what} of {names[place]} and {names[slow]} is known to {100 * together:.2g} %, each alone to "
-            f"{100 * alone:.2g} %. Runs on fewer ranks, some of them without a slow chip, tell the two apart.",
+            f"{100 * alone:.2g} %. {rest}",
         )
 
 

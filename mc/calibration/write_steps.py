@@ -31,7 +31,7 @@ def calibrated_experiment_yaml(fit: StepsFit, command: str | None = None) -> str
     if slow is not None and fit.valleys:
         # A normal law of products is near to what is known, one of the figures themselves is not.
         over = dict.fromkeys(fit.coordinates.moved, items[slow].paths[0])
-        products = np.cov(drawn_of(fit.valleys, _DRAWS), rowvar=False), over
+        products = np.atleast_2d(np.cov(drawn_of(fit.valleys, _DRAWS), rowvar=False)), over
     heading = _heading(fit, command)
     return annotated_experiment(experiment, items, fit.interval(), fit.covariance, source, heading, products)
 

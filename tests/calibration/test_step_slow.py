@@ -140,6 +140,12 @@ def test_a_valley_with_two_bottoms_against_its_integral():
     assert not valley.holds(other, loss(other)[0] - 1)
 
 
+def test_a_valley_of_one_figure_alone():
+    valley = valley_along(lambda at: (float(at[0] ** 2) / 2, at.copy()), np.zeros(1), np.eye(1), 0)
+    drawn = valley.drawn(20_000)[:, 0]
+    assert (drawn.mean(), drawn.std()) == pytest.approx((0, 1), abs=0.05)
+
+
 def test_ends_that_are_other_figures():
     ends = [
         Descended(np.array(point), loss, 1)
