@@ -15,7 +15,7 @@ written.
 - **Mean steps** of transformers at several numbers of ranks: `training_rows`, `training_model`, `training_fit`, `write_training`.
 
 All share `parameters` with `transforms`, `kinds` and `choose` (what may move, and where), `groups` (the ranks of a measurement),
-`convergence` (how descents ended) and `identify` (what the data tell apart).
+`convergence` (how descents ended), `fitted` (what they end in) and `identify` (what the data tell apart).
 """
 
 from mc.calibration.bootstrap import bootstrap as bootstrap

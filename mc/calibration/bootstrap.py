@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from mc.calibration.fit import LEVEL, TEMPERATURES, Fit
+from mc.calibration.fit import TEMPERATURES, Fit
+from mc.calibration.fitted import LEVEL
 from mc.calibration.least_squares import least_squares
 from mc.calibration.loss import CurveData, curve_residuals, predictor
 

@@ -24,7 +24,7 @@ from mc.calibration.call_scores import CallScore, scored
 from mc.calibration.calls import CallSeries
 from mc.calibration.convergence import Convergence
 from mc.calibration.errors import CalibrationError
-from mc.calibration.fit import LEVEL, Report
+from mc.calibration.fitted import LEVEL, Report
 from mc.calibration.parameters import Parameters
 from mc.calibration.step_descent import (
     LAST_STEPS,

@@ -10,7 +10,7 @@ from scipy import stats
 
 from mc.calibration.call_model import FACTOR_SPREAD, CallModel
 from mc.calibration.calls import CallSeries
-from mc.calibration.fit import LEVEL
+from mc.calibration.fitted import LEVEL
 
 SHOWN = (0.5, 0.99)
 _DRAWS, _LEVELS = 60, 256

@@ -8,7 +8,7 @@ the optimum, with the inverse of the Gauss–Newton matrix JᵀJ as covariance (
 is never singular). Everything is computed in double precision.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from mc.calibration.convergence import Convergence
 from mc.calibration.curves import Curve
 from mc.calibration.errors import CalibrationError
+from mc.calibration.fitted import Fitted, Report
 from mc.calibration.held_out import HeldOut, line, score_unseen
 from mc.calibration.least_squares import least_squares
 from mc.calibration.loss import (
@@ -35,56 +35,30 @@ from mc.calibration.parameters import Parameters
 from mc.config import ClusterConfig
 
 TEMPERATURES = (0.1, 0.03, 0.01)
-LEVEL = 0.9
 _ENOUGH_TO_HOLD_OUT = 6
-# Told after each descent: what was done, and the loss.
-Report = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Fitted[ClusterConfig]):
     """A calibrated cluster.
 
     Attributes:
-        config: before the fit.
-        parameters: what was free.
-        z: where the fit ended, in standardised coordinates.
-        covariance: of the posterior there.
         curves: what was fitted.
         predicted: times of each curve.
         sigma: relative scatter of the measurements around the model.
         weights: of the rows.
-        convergence: how it ended.
         held_out: the score; None where it was not asked for.
         unseen: what a rule kept from the fit.
         forecast: times of each of these.
     """
 
-    config: ClusterConfig
-    parameters: Parameters
-    z: NDArray[np.float64]
-    covariance: NDArray[np.float64]
     curves: tuple[Curve, ...]
     predicted: tuple[NDArray[np.float64], ...]
     sigma: float
     weights: NDArray[np.float64]
-    convergence: Convergence
     held_out: HeldOut | None
     unseen: tuple[Curve, ...] = ()
     forecast: tuple[NDArray[np.float64], ...] = ()
-
-    @property
-    def calibrated(self) -> ClusterConfig:
-        """The cluster with the fitted figures."""
-        with jax.enable_x64(True):
-            return self.parameters.settled(self.config, self.z)
-
-    def interval(self, level: float = LEVEL) -> NDArray[np.float64]:
-        """Low, fitted and high of every parameter, in SI units; columns in this order."""
-        reach = stats.norm.ppf(0.5 + level / 2) * np.sqrt(np.diag(self.covariance))
-        with jax.enable_x64(True):
-            ends = self.parameters.values(jnp.asarray(np.stack([self.z - reach, self.z, self.z + reach])))
-        return np.asarray(ends).T
 
     @property
     def errors(self) -> tuple[NDArray[np.float64], ...]:
@@ -187,16 +161,16 @@ class _Fitting:
         best, convergence, sigma = self._settled("all sizes", first, weights)
         covariance = np.asarray(np.linalg.inv(best.normal), np.float64)
         return Fit(
-            self.config,
-            self.parameters,
-            best.point,
-            covariance,
-            self.curves,
-            self._times(best.point),
-            sigma,
-            weights,
-            convergence,
-            score,
+            config=self.config,
+            parameters=self.parameters,
+            z=best.point,
+            covariance=covariance,
+            convergence=convergence,
+            curves=self.curves,
+            predicted=self._times(best.point),
+            sigma=sigma,
+            weights=weights,
+            held_out=score,
         )
 
     def places(self, starts: int, seed: int) -> NDArray[np.float64]:

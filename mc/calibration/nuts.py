@@ -17,7 +17,8 @@ import numpy as np
 from blackjax import diagnostics
 from numpy.typing import NDArray
 
-from mc.calibration.fit import LEVEL, TEMPERATURES, Fit
+from mc.calibration.fit import TEMPERATURES, Fit
+from mc.calibration.fitted import LEVEL
 from mc.calibration.loss import CurveData, curve_residuals, predictor
 
 CHAINS, DRAWS, WARM_UP = 4, 500, 300

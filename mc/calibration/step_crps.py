@@ -18,7 +18,6 @@ are 0, since |x − y| bends nowhere but at y.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import jax
@@ -31,8 +30,7 @@ from scipy import optimize
 from mc.calibration.call_fit import BLOCKS, estimating
 from mc.calibration.convergence import Convergence
 from mc.calibration.errors import CalibrationError
-from mc.calibration.fit import LEVEL, Report
-from mc.calibration.identify import Identified, identify
+from mc.calibration.fitted import LEVEL, Fitted, Report
 from mc.calibration.parameters import Parameters, short_name
 from mc.calibration.step_descent import LOOKED_AT, NOTHING, curvature_of
 from mc.calibration.step_draws import DrawnModel
@@ -58,42 +56,16 @@ _ADAM, _RATE = 150, 0.05
 
 
 @dataclass(frozen=True)
-class DrawnFit:
+class DrawnFit(Fitted[ExperimentConfig]):
     """An experiment calibrated by the score of its draws.
 
     Attributes:
-        config: before the fit.
-        parameters: what was free.
-        z: where the fit ended, in standardised coordinates.
-        covariance: of them, by estimating equations.
         scores: of every run, those held out last.
         score: mean of all fitted steps, in units of what they have among themselves; 1 is as good as can be.
-        convergence: how it ended.
     """
 
-    config: ExperimentConfig
-    parameters: Parameters
-    z: Floats
-    covariance: Floats
     scores: tuple[RunScore, ...]
     score: float
-    convergence: Convergence
-
-    @property
-    def calibrated(self) -> ExperimentConfig:
-        """The experiment with the fitted figures."""
-        with jax.enable_x64(True):
-            return self.parameters.settled(self.config, self.z)
-
-    def interval(self, level: float = LEVEL) -> Floats:
-        """Low, fitted and high of every parameter, in SI units; columns in this order."""
-        with jax.enable_x64(True):
-            return self.parameters.interval(self.z, self.covariance, level)
-
-    @cached_property
-    def known(self) -> Identified:
-        """What the data tell apart."""
-        return identify(self.covariance)
 
     def sentences(self) -> list[str]:
         """The same for people."""
@@ -193,13 +165,13 @@ def fit_drawn(
         steps = sum(len(run.times) for run in runs)
         score = (float(done.fun) - float(z @ z) / 2) / steps
     fit = DrawnFit(
-        config,
-        parameters,
-        z,
-        covariance,
-        (),
-        score,
-        Convergence(
+        config=config,
+        parameters=parameters,
+        z=z,
+        covariance=covariance,
+        scores=(),
+        score=score,
+        convergence=Convergence(
             np.sort(losses),
             float(np.abs(done.jac).max()),
             _ADAM + int(done.nit),

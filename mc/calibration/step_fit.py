@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 
 from mc.calibration.convergence import Convergence
 from mc.calibration.errors import CalibrationError
-from mc.calibration.fit import LEVEL, Report
+from mc.calibration.fitted import LEVEL, Report
 from mc.calibration.identify import Identified, identify
 from mc.calibration.parameters import Parameters
 from mc.calibration.step_coordinates import StepCoordinates

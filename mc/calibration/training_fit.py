@@ -7,10 +7,8 @@ what the residuals show, at least 2 %.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
@@ -18,8 +16,7 @@ from scipy import optimize, stats
 from mc.calibration.choose import chosen
 from mc.calibration.convergence import Convergence
 from mc.calibration.errors import CalibrationError
-from mc.calibration.fit import LEVEL, Report
-from mc.calibration.identify import Identified, identify
+from mc.calibration.fitted import LEVEL, Fitted, Report
 from mc.calibration.loss import FIRST_SIGMA, own_scatter, robust
 from mc.calibration.parameters import Parameters, short_name
 from mc.calibration.training_model import TrainingModel, Waits
@@ -62,44 +59,18 @@ class RowScore:
 
 
 @dataclass(frozen=True)
-class TrainingFit:
+class TrainingFit(Fitted[ExperimentConfig]):
     """A calibrated experiment.
 
     Attributes:
-        config: before the fit.
-        parameters: what was free.
         mode: how the number of ranks changes what is done, where a table does not say.
-        z: where the fit ended, in standardised coordinates.
-        covariance: of the posterior there.
         scores: of all rows, by ranks.
         sigma: relative scatter of the rows around the fit.
-        convergence: how it ended.
     """
 
-    config: ExperimentConfig
-    parameters: Parameters
     mode: Mode
-    z: Floats
-    covariance: Floats
     scores: tuple[RowScore, ...]
     sigma: float
-    convergence: Convergence
-
-    @property
-    def calibrated(self) -> ExperimentConfig:
-        """The experiment with the fitted figures."""
-        with jax.enable_x64(True):
-            return self.parameters.settled(self.config, self.z)
-
-    def interval(self, level: float = LEVEL) -> Floats:
-        """Low, fitted and high of every parameter, in SI units; columns in this order."""
-        with jax.enable_x64(True):
-            return self.parameters.interval(self.z, self.covariance, level)
-
-    @cached_property
-    def known(self) -> Identified:
-        """What the data tell apart."""
-        return identify(self.covariance)
 
     def sentences(self) -> list[str]:
         """The same for people."""
@@ -227,7 +198,16 @@ def fit_training(
         flat=1e-2 * (1 + best.loss),
         alike=1e-2 * float(losses[0]) + 0.1,
     )
-    return TrainingFit(config, parameters, mode, best.z, best.covariance, tuple(scores), sigma, convergence)
+    return TrainingFit(
+        config=config,
+        parameters=parameters,
+        z=best.z,
+        covariance=best.covariance,
+        convergence=convergence,
+        mode=mode,
+        scores=tuple(scores),
+        sigma=sigma,
+    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from ruamel.yaml import YAML
 
-from mc.calibration.fit import LEVEL, Fit
+from mc.calibration.fit import Fit
+from mc.calibration.fitted import LEVEL
 from mc.calibration.identify import Identified, identify
 from mc.calibration.parameters import Parameter
 from mc.config import ClusterConfig, ExperimentConfig, resolved_yaml
@@ -46,9 +47,7 @@ def calibrated_yaml(
     """
     cluster = fit.calibrated
     cluster = cluster.model_copy(update={"posterior": posterior(fit, cluster, refits, how)})
-    return annotated_yaml(
-        cluster, fit.parameters.items, intervals, identify(fit.covariance), _heading(fit, command)
-    )
+    return annotated_yaml(cluster, fit.parameters.items, intervals, fit.known, _heading(fit, command))
 
 
 def annotated_yaml(

@@ -151,12 +151,12 @@ def _told(sampled: "Sampled") -> "SampledPosterior":
 
 def summarised(fit: "Fit", intervals: "NDArray[np.float64]", rule: str = "") -> "CalibrationReport":
     """A fit as plain figures, with the intervals that were asked for, and the rule that held rows out."""
-    from mc.calibration import identify, predict_curves, short_name
+    from mc.calibration import predict_curves, short_name
     from mc.config.axes import count as count_of
     from mc.config.bus_bandwidth import bus_factor
     from mc.report.calibration import CalibrationReport, FittedCurve, held_out_score
 
-    known = identify(fit.covariance)
+    known = fit.known
     score = fit.held_out
     shown = (*fit.curves, *fit.unseen)
     curves = [
