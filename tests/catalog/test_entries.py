@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from mc import catalog
+from mc.catalog.link import TIERS
 from mc.catalog.load import ChipsFile
 from mc.config.names import FORMATS
 from mc.document import ConfigError, read_text, validate
@@ -59,7 +60,7 @@ def test_chips_name_links_of_the_right_tier(name):
 
 
 def test_links_come_innermost_first():
-    tiers = [catalog.TIERS.index(link.tier) for link in catalog.links().values()]
+    tiers = [TIERS.index(link.tier) for link in catalog.links().values()]
     assert tiers == sorted(tiers)
 
 
@@ -73,7 +74,7 @@ def test_latency_and_reach_grow_outwards():
     """The quickest link of a tier is no slower than the quickest of the next (host links aside)."""
     by_tier = {
         tier: [each for each in catalog.links().values() if each.tier == tier]
-        for tier in catalog.TIERS
+        for tier in TIERS
         if tier != "host"
     }
     quickest = [min(each.latency.value for each in links) for links in by_tier.values()]
