@@ -102,6 +102,11 @@ def drawn_parameters(config: ExperimentConfig, free: Sequence[FreeConfig] = ()) 
             raise CalibrationError(
                 f"{path}: expected another figure than a state's probability: draws keep the states of links as they are"
             )
+        if "slow_chips" in keys:
+            raise CalibrationError(
+                f"{path}: expected another figure than of slow chips: a run counts as steps of many clusters here, and its chips are "
+                "those of one"
+            )
     if free:
         return chosen(config, free)
     compute = config.model.compute

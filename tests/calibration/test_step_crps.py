@@ -92,7 +92,7 @@ def test_what_is_written_is_an_experiment(fitted):
     assert "estimating equations of the CRPS" in (folder / "out.yaml").read_text()
 
 
-def test_probabilities_of_states_are_not_fitted_to_draws(fitted):
+def test_what_draws_hold_fixed_is_not_fitted_to_them(fitted):
     folder, _ = fitted
     config = load_experiment(str(folder / "job.yaml"))
     names = [each.name for each in drawn_parameters(config).items]
@@ -104,3 +104,5 @@ def test_probabilities_of_states_are_not_fitted_to_draws(fitted):
     path = "cluster.tiers.net.congestion.states.busy.probability"
     with pytest.raises(CalibrationError, match="draws keep the states of links as they are"):
         drawn_parameters(config, [FreeConfig(path=path)])
+    with pytest.raises(CalibrationError, match="a run counts as steps of many clusters"):
+        drawn_parameters(config, [FreeConfig(path="cluster.noise.slow_chips.fraction")])
