@@ -1,9 +1,6 @@
 """`tailstep collective`, as a user meets it: what it prints, and what it refuses without a traceback."""
 
 import json
-import os
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -224,12 +221,10 @@ def test_refusals(arguments, message, tailstep):
     assert "Traceback" not in err
 
 
-def test_as_a_process(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "mc", "collective", "send-recv", "--ranks", "2", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert {row["algorithm"] for row in json.loads(done.stdout)} == {"direct"}
-    assert done.stderr == ""
+def test_json_goes_to_stdout_alone(tailstep):
+    code, out, err = tailstep("send-recv", "--ranks", "2", "--json")
+    assert (code, err) == (0, "")
+    assert {row["algorithm"] for row in json.loads(out)} == {"direct"}
 
 
 JITTER = ("--set", "tiers.1.jitter={family: exponential, mean: 2 us}")
