@@ -19,6 +19,14 @@ SPREAD = Persistent("spread", 1, spread=Lognormal(1.0, 0.05))
 NODE_SPREAD = Persistent("node spread", 8, spread=Lognormal(1.0, 0.03))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quickly_compiled():
+    """Many programs that run once: what optimising takes is not earned back."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 def brute(entries, ranks, realisations, seed=7):
     """Factor of every rank: (realisations, ranks)."""
     rng = np.random.default_rng(seed)
